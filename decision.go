@@ -1,0 +1,100 @@
+package tidegate
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Reason says why a read went where it went.
+type Reason uint8
+
+// The reasons of a decision.
+const (
+	// ReasonNone is the zero Reason: nothing was decided.
+	ReasonNone Reason = iota
+	// ReasonStayed: the replica that the session read from still covers its mark.
+	ReasonStayed
+	// ReasonCovered: the replica covers the session's mark.
+	ReasonCovered
+	// ReasonWithinBudget: the replica's staleness is proven to be within the class's budget.
+	ReasonWithinBudget
+	// ReasonStrong: the class asks for the primary.
+	ReasonStrong
+	// ReasonNoSession: there is no session in the context, so nothing can be proven for it.
+	ReasonNoSession
+	// ReasonNoReplica: no usable replica is known.
+	ReasonNoReplica
+	// ReasonBehind: no replica qualified within the wait.
+	ReasonBehind
+	// ReasonHistoryChanged: what the session must see belongs to a history, or to
+	// a life of the primary, that cannot be judged any more. The answer is not
+	// proven, and the session goes on from the primary's position after it.
+	ReasonHistoryChanged
+	// ReasonReplicaFailed: replicas failed before the first row.
+	ReasonReplicaFailed
+)
+
+var reasonNames = [...]string{
+	"none", "stayed", "covered", "within-budget", "strong", "no-session", "no-replica", "behind", "history-changed", "replica-failed",
+}
+
+// String returns the reason as a word for logs and metrics.
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return fmt.Sprintf("reason-%d", uint8(r))
+}
+
+// Decision says where one read went and why. Every read has one.
+type Decision struct {
+	// Cluster and Node name where the read went; Node is "" when it went nowhere.
+	Cluster, Node string
+	// Role is the node's role.
+	Role Role
+	// Class is what the read asked for.
+	Class Class
+	// Reason says why the read went there.
+	Reason Reason
+	// Waited is the time spent waiting for proof, zero when nothing was awaited.
+	Waited time.Duration
+	// Required is the position that the session's mark asked for.
+	Required Position
+	// Observed is the position that the node was known to have: the proof.
+	Observed Position
+	// Staleness is how old the answer can be at most, when Known says so.
+	Staleness      time.Duration
+	StalenessKnown bool
+	// Unproven tells that the answer could not be proven to be as new as the
+	// class asks. It was given by the primary and is counted.
+	Unproven bool
+	// Retries counts nodes that failed before the first row.
+	Retries int
+}
+
+// String explains the decision in one line.
+func (d Decision) String() string {
+	var b strings.Builder
+	where := "nowhere"
+	if d.Node != "" {
+		where = d.Role.String() + " " + d.Node
+	}
+	fmt.Fprintf(&b, "%s read of %s: %s (%s)", d.Class, d.Cluster, where, d.Reason)
+	if !d.Required.IsZero() {
+		fmt.Fprintf(&b, ", required %v, had %v", d.Required, d.Observed)
+	}
+	if d.Waited > 0 {
+		fmt.Fprintf(&b, ", waited %v", d.Waited.Round(time.Microsecond))
+	}
+	if d.StalenessKnown {
+		fmt.Fprintf(&b, ", at most %v old", d.Staleness.Round(time.Microsecond))
+	}
+	if d.Retries > 0 {
+		fmt.Fprintf(&b, ", after %d failed", d.Retries)
+	}
+	if d.Unproven {
+		b.WriteString(", UNPROVEN")
+	}
+	return b.String()
+}

@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/internal/freshness"
+)
+
+// The facts an adapter supplies; see package freshness for their meaning.
+type (
+	// Observation is what one probe of one node said.
+	Observation = freshness.Observation
+	// Source is how one node is asked.
+	Source = freshness.Source
+	// Prover is a Source that can prove what a primary shows.
+	Prover = freshness.Prover
+	// Snapshot describes what a primary shows.
+	Snapshot = freshness.Snapshot
+	// Transactions is a list of transactions; nil is the empty list.
+	Transactions = freshness.Transactions
+)
+
+// MaxNodes is the number of nodes that one cluster may have.
+const MaxNodes = 64
+
+// Node is one server of the cluster. Its role is discovered, never configured.
+type Node struct {
+	// Name is what decisions and logs call the node; unique in the cluster.
+	Name string
+	// Source asks the node.
+	Source Source
+	// Zone is where the node is, or "".
+	Zone string
+	// Weight is the node's share of reads relative to the others. Zero means 1.
+	Weight int
+}
+
+// Config configures a [Core].
+type Config struct {
+	// Cluster names the cluster in tokens: 1 to 32 bytes, the same on every
+	// instance.
+	Cluster string
+	// Nodes lists the servers in any order.
+	Nodes []Node
+	// Zone is where this process is; reads prefer nodes of the same zone. "" means
+	// no preference.
+	Zone string
+	// Wait is how long a causal or relaxed read may wait for a replica to
+	// qualify, unless its class says otherwise. Zero means 20ms; negative means
+	// not at all.
+	Wait time.Duration
+	// ProofWait is how long a read on the primary may wait for the proof that the
+	// primary shows what the session has seen. Zero means 1s. The caller's
+	// deadline clips it.
+	ProofWait time.Duration
+	// ProbeInterval is the time between two probes of a node that nobody asked
+	// for, spread by a tenth. Zero means 100ms.
+	ProbeInterval time.Duration
+	// ProbeTimeout bounds one probe, connecting included. Zero means 1s.
+	ProbeTimeout time.Duration
+	// DemandRate bounds the probes per second of one node that reads and writes
+	// ask for. Zero means 250. Divide it by the number of instances: a node sees
+	// their sum.
+	DemandRate float64
+	// DemandBurst is how many of them may follow each other at once. Zero means 8.
+	DemandBurst int
+	// Logger gets changes of role, history and reachability. Nil means silence.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	set(&c.Wait, 20*time.Millisecond)
+	set(&c.ProofWait, time.Second)
+	set(&c.ProbeInterval, 100*time.Millisecond)
+	set(&c.ProbeTimeout, time.Second)
+	if c.DemandRate == 0 {
+		c.DemandRate = 250
+	}
+	if c.DemandBurst == 0 {
+		c.DemandBurst = 8
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Nodes = append([]Node(nil), c.Nodes...)
+	for i := range c.Nodes {
+		if c.Nodes[i].Weight == 0 {
+			c.Nodes[i].Weight = 1
+		}
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	bad := func(field, format string, args ...any) error {
+		return fmt.Errorf("%w: Config.%s %s", tidegate.ErrConfig, field, fmt.Sprintf(format, args...))
+	}
+	if n := len(c.Cluster); n == 0 || n > tidegate.MaxClusterName {
+		return bad("Cluster", "is %q; use 1 to %d bytes, the same on every instance", c.Cluster, tidegate.MaxClusterName)
+	}
+	if n := len(c.Nodes); n == 0 || n > MaxNodes {
+		return bad("Nodes", "has %d nodes; give 1 to %d", n, MaxNodes)
+	}
+	names := map[string]bool{}
+	for i, n := range c.Nodes {
+		field := fmt.Sprintf("Nodes[%d]", i)
+		switch {
+		case n.Name == "":
+			return bad(field+".Name", "is empty; name the node")
+		case names[n.Name]:
+			return bad(field+".Name", "repeats %q; use unique names", n.Name)
+		case n.Source == nil:
+			return bad(field+".Source", "is nil; an adapter has to supply it")
+		case n.Weight < 0 || n.Weight > 1000:
+			return bad(field+".Weight", "is %d; use 1 to 1000", n.Weight)
+		}
+		names[n.Name] = true
+	}
+	for _, d := range []struct {
+		field string
+		v     time.Duration
+	}{{"ProofWait", c.ProofWait}, {"ProbeInterval", c.ProbeInterval}, {"ProbeTimeout", c.ProbeTimeout}} {
+		if d.v < time.Millisecond || d.v > time.Hour {
+			return bad(d.field, "is %v; use 1ms to 1h", d.v)
+		}
+	}
+	if c.Wait > time.Hour {
+		return bad("Wait", "is %v; use at most 1h", c.Wait)
+	}
+	if !(c.DemandRate > 0) || c.DemandRate > 1e5 {
+		return bad("DemandRate", "is %v probes per second; use more than 0 and at most 100000", c.DemandRate)
+	}
+	if c.DemandBurst < 1 || c.DemandBurst > 1000 {
+		return bad("DemandBurst", "is %d; use 1 to 1000", c.DemandBurst)
+	}
+	return nil
+}

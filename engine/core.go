@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/internal/freshness"
+	"github.com/tidegatedb/tidegate/internal/ledger"
+	"github.com/tidegatedb/tidegate/internal/mono"
+	"github.com/tidegatedb/tidegate/internal/route"
+)
+
+// afterWrite is when a captured write asks the replicas for a look: they have
+// usually caught up by then, so that the read that follows finds it done.
+const afterWrite = int64(time.Millisecond)
+
+// Core routes the reads of one cluster in one process. It is safe for concurrent
+// use.
+type Core struct {
+	cfg     Config
+	watcher *freshness.Watcher
+	router  *route.Router
+	open    func(nonce uint64, marks []tidegate.Mark) tidegate.Ledger
+	log     changeLog
+	// sessionlessWrites counts writes that no session will know of.
+	sessionlessWrites atomic.Uint64
+
+	closeOnce sync.Once
+	closed    chan struct{}
+}
+
+// New returns a core that is watching its nodes. It fails only for a
+// configuration that makes no sense, with an error that wraps
+// [tidegate.ErrConfig] and names the field: nodes may be unreachable. The caller
+// must Close it.
+func New(cfg Config) (*Core, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	c := &Core{cfg: cfg, closed: make(chan struct{})}
+	c.log.logger = cfg.Logger.With("cluster", cfg.Cluster)
+	sources := make([]Source, len(cfg.Nodes))
+	nodes := make([]route.Node, len(cfg.Nodes))
+	for i, n := range cfg.Nodes {
+		sources[i] = n.Source
+		nodes[i] = route.Node{Name: n.Name, Zone: n.Zone, Weight: n.Weight}
+		c.log.names = append(c.log.names, n.Name)
+	}
+	c.watcher = freshness.New(freshness.Config{
+		Sources: sources, Interval: cfg.ProbeInterval, Timeout: cfg.ProbeTimeout, DemandRate: cfg.DemandRate,
+		DemandBurst: cfg.DemandBurst, ProofWait: cfg.ProofWait, Changed: c.log.changed,
+	})
+	c.router = route.New(route.Config{Cluster: cfg.Cluster, Nodes: nodes, Zone: cfg.Zone, Wait: cfg.Wait, ProofWait: cfg.ProofWait}, c.watcher)
+	c.open = func(nonce uint64, marks []tidegate.Mark) tidegate.Ledger {
+		return ledger.New(cfg.Cluster, nonce, marks)
+	}
+	c.watcher.Start(context.Background())
+	return c, nil
+}
+
+// Ready waits until every node has been probed once, with whatever result, or
+// until ctx ends.
+func (c *Core) Ready(ctx context.Context) error {
+	select {
+	case <-c.watcher.First():
+		return nil
+	case <-c.closed:
+		return tidegate.ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close stops watching and waits until no goroutine of the core is left. Reads
+// that wait fail with the caller's context or by their own limits.
+func (c *Core) Close() {
+	c.closeOnce.Do(func() {
+		close(c.closed)
+		c.watcher.Close()
+	})
+}
+
+func (c *Core) isClosed() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Cluster returns the cluster's name.
+func (c *Core) Cluster() string { return c.cfg.Cluster }
+
+// NodeName returns a node's name.
+func (c *Core) NodeName(node int) string { return c.cfg.Nodes[node].Name }
+
+// Primary returns the node that is known to be the primary, and whether there
+// is one.
+func (c *Core) Primary() (int, bool) {
+	t := c.watcher.Table()
+	return t.Primary, t.Primary != freshness.NoNode
+}
+
+// Suspect asks for a look at the node at once: a connection or an error
+// contradicts what the table says of it.
+func (c *Core) Suspect(node int) { c.watcher.Demand(node, mono.Now()) }
+
+// Now returns this process's monotonic time in nanoseconds, the clock of
+// [Observation.Sent].
+func Now() int64 { return mono.Now() }
+
+// session returns the ledger of the context's session, nil without one.
+func (c *Core) session(ctx context.Context) *ledger.Ledger {
+	s := tidegate.SessionFrom(ctx)
+	if s == nil {
+		return nil
+	}
+	l, _ := s.Ledger(c.cfg.Cluster, c.open).(*ledger.Ledger)
+	return l
+}

@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidegatedb/tidegate"
+)
+
+// Explanation says for each node why a read of a class may or may not go there
+// now. It is a snapshot: nothing is dispatched, asked or awaited.
+type Explanation struct {
+	Cluster string
+	Class   tidegate.Class
+	// Required is what the context's session must see.
+	Required tidegate.Position
+	// Nodes has one verdict for each node, in the configuration's order.
+	Nodes []Verdict
+}
+
+// Verdict is one node's part of an [Explanation].
+type Verdict struct {
+	Node     string
+	Role     tidegate.Role
+	Eligible bool
+	// Why is a sentence for people.
+	Why string
+	// Applied is the position the node was last seen to have.
+	Applied tidegate.Position
+	// ProbeAge is how long ago the newest probe was sent, negative when there was
+	// none.
+	ProbeAge time.Duration
+	// Staleness is how old the node's state can be at most, when Known says so.
+	Staleness      time.Duration
+	StalenessKnown bool
+	// Flying is the number of reads in flight on it.
+	Flying int64
+}
+
+// Explain says where a read of the class could go now for the context's session.
+func (c *Core) Explain(ctx context.Context, class tidegate.Class) Explanation {
+	e := Explanation{Cluster: c.cfg.Cluster, Class: class}
+	required, verdicts := c.router.Explain(c.session(ctx), class)
+	e.Required = required
+	for i, v := range verdicts {
+		e.Nodes = append(e.Nodes, Verdict{
+			Node: c.cfg.Nodes[i].Name, Role: v.Role, Eligible: v.Eligible, Why: v.Why, Applied: v.Applied,
+			ProbeAge: v.ProbeAge, Staleness: v.Staleness, StalenessKnown: v.StalenessKnown, Flying: v.Flying,
+		})
+	}
+	return e
+}
+
+// String formats the explanation, one line for each node.
+func (e Explanation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s read of %s, required %v\n", e.Class, e.Cluster, e.Required)
+	for _, v := range e.Nodes {
+		mark := "-"
+		if v.Eligible {
+			mark = "+"
+		}
+		fmt.Fprintf(&b, "%s %-12s %-8s %s\n", mark, v.Node, v.Role, v.Why)
+	}
+	return b.String()
+}
+
+// Stats returns counters since the start.
+func (c *Core) Stats() Stats {
+	s := c.router.Stats()
+	st := Stats{
+		Waits: s.Waits.Load(), Fallbacks: s.Fallbacks.Load(), Unproven: s.Unproven.Load(),
+		Sessionless: s.Sessionless.Load(), Refused: s.Refused.Load(), HistoryChanged: s.Changed.Load(), SessionlessWrites: c.sessionlessWrites.Load(),
+	}
+	for i := range c.cfg.Nodes {
+		t, d := c.watcher.Counts(i)
+		st.Probes += t
+		st.DemandProbes += d
+	}
+	return st
+}
+
+// Stats counts what happened since the start.
+type Stats struct {
+	// Waits counts reads that waited for a fact.
+	Waits uint64
+	// Fallbacks counts causal and relaxed reads that went to the primary.
+	Fallbacks uint64
+	// Unproven counts reads that were answered without proof.
+	Unproven uint64
+	// Sessionless counts causal reads without a session.
+	Sessionless uint64
+	// SessionlessWrites counts writes without a session.
+	SessionlessWrites uint64
+	// Refused counts reads that failed with a NotFreshError.
+	Refused uint64
+	// HistoryChanged counts sessions whose requirement could not be judged.
+	HistoryChanged uint64
+	// Probes and DemandProbes count probes of all nodes, by the clock and asked for.
+	Probes, DemandProbes uint64
+}

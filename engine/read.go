@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/internal/mono"
+	"github.com/tidegatedb/tidegate/internal/route"
+	"github.com/tidegatedb/tidegate/internal/rules"
+)
+
+// Read is one read's way through the core. The zero Read is ready for
+// [Core.Begin]. It is not safe for concurrent use.
+type Read struct {
+	ticket route.Ticket
+	begun  bool
+	ended  bool
+}
+
+// Node returns where the read goes.
+func (rd *Read) Node() int { return rd.ticket.Node }
+
+// Primary reports whether the read goes to the primary.
+func (rd *Read) Primary() bool { return rd.ticket.Role == tidegate.RolePrimary }
+
+// Captures reports whether the read's position has to be asked for in its own
+// round trip: it goes to the primary for a session.
+func (rd *Read) Captures() bool { return rd.Primary() && rd.ticket.Ledger != nil }
+
+// Begin decides where a read of the class goes for the context's session. It
+// may wait. Errors wrap [tidegate.ErrNotFresh], [tidegate.ErrClass],
+// [tidegate.ErrClosed] or are the context's; the read is over then.
+func (c *Core) Begin(ctx context.Context, class tidegate.Class, rd *Read) error {
+	if !rd.begun {
+		if err := class.Err(); err != nil {
+			return err
+		}
+		rd.begun = true
+		rd.ticket.Class, rd.ticket.Ledger = class, c.session(ctx)
+	}
+	if c.isClosed() {
+		return tidegate.ErrClosed
+	}
+	return c.router.Begin(ctx, &rd.ticket)
+}
+
+// Admit reports whether the proof that the read rests on holds for a connection,
+// given the observation that the adapter took on it when it was made. If that
+// cannot be known yet it waits for a look at the node, holding the connection.
+// On false the adapter gives the connection back and begins again.
+//
+// A connection lives within one incarnation. So an observation holds for it if
+// both carry the same incarnation, or if it comes from the same server and was
+// sent after the connection was there.
+func (c *Core) Admit(ctx context.Context, rd *Read, born *Observation) bool {
+	tk := &rd.ticket
+	if c.holds(tk, born) {
+		c.decided(ctx, rd)
+		return true
+	}
+	if c.router.Reconsider(ctx, tk, func(o *Observation) bool { return matches(o, born) }) {
+		c.decided(ctx, rd)
+		return true
+	}
+	return false
+}
+
+func (c *Core) holds(tk *route.Ticket, born *Observation) bool {
+	if tk.Role == tidegate.RolePrimary {
+		// A primary stays one for as long as its connections live.
+		return tk.Proof != nil && born.Server == tk.Proof.Server && (born.Role == tidegate.RolePrimary || matches(tk.Proof, born))
+	}
+	return matches(tk.Proof, born)
+}
+
+func matches(o, born *Observation) bool {
+	if o == nil {
+		return false
+	}
+	return o.Incarnation == born.Incarnation || o.Server == born.Server && born.Received < o.Sent || !rules.ConnOlderThanProbe.On()
+}
+
+func (c *Core) decided(ctx context.Context, rd *Read) {
+	if d := tidegate.ObserverFrom(ctx); d != nil {
+		d.Add(c.router.Decision(&rd.ticket))
+	}
+}
+
+// Decision returns what was decided.
+func (c *Core) Decision(rd *Read) tidegate.Decision { return c.router.Decision(&rd.ticket) }
+
+// At joins the position of a read on the primary to the session's mark. born is
+// the connection's first observation.
+func (c *Core) At(rd *Read, born *Observation, pos tidegate.Position) {
+	tk := &rd.ticket
+	if !rd.Captures() || !rules.PrimaryReadBoundsItself.On() {
+		return
+	}
+	tk.Ledger.Reached(lineOf(tk.Epoch, born), pos)
+}
+
+// lineOf returns the history that a connection to the primary writes and reads:
+// its own if it was made to a primary, which keeps its line for as long as its
+// connections live; else that of the look that found it promoted.
+func lineOf(table tidegate.Epoch, born *Observation) tidegate.Epoch {
+	if born != nil && born.Role == tidegate.RolePrimary && born.Epoch.Known() {
+		return born.Epoch
+	}
+	return table
+}
+
+// Lost tells that the position of a read on the primary could not be taken.
+func (c *Core) Lost(rd *Read) {
+	if rd.Captures() && rules.PrimaryReadBoundsItself.On() {
+		rd.ticket.Ledger.Owe(incarnationOf(rd.ticket.Proof), nil)
+	}
+}
+
+func incarnationOf(o *Observation) tidegate.Incarnation {
+	if o == nil {
+		return 0
+	}
+	return o.Incarnation
+}
+
+// End ends a read that was sent; its last row has been delivered. Only the first
+// call counts.
+func (c *Core) End(rd *Read) {
+	if !rd.ended {
+		rd.ended = true
+		c.router.Done(&rd.ticket, mono.Now())
+	}
+}
+
+// Cancel ends a read that was not sent. It can begin again.
+func (c *Core) Cancel(rd *Read) { c.router.Undo(&rd.ticket) }
+
+// Fail ends an attempt that its node failed before the first row; the next Begin
+// goes elsewhere. sent tells that the statement may have reached the node.
+func (c *Core) Fail(rd *Read, sent bool) { c.router.Failed(&rd.ticket, sent) }
+
+// Retry ends an attempt that failed before the first row for a reason that may
+// not hold for another connection to the same node.
+func (c *Core) Retry(rd *Read, sent bool) { c.router.Retry(&rd.ticket, sent) }
+
+// FailToPrimary ends an attempt that a replica cannot serve, such as a read of a
+// table that it has not replayed yet; the next Begin goes to the primary.
+func (c *Core) FailToPrimary(rd *Read) { c.router.FailToPrimary(&rd.ticket) }
+
+// Refuse returns the error for a read that no node could be proven for.
+func (c *Core) Refuse(rd *Read) error { return c.router.Refuse(&rd.ticket) }
+
+// Attempts returns how many nodes have failed the read.
+func (rd *Read) Attempts() int { return rd.ticket.Retries() }

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/internal/freshness"
+	"github.com/tidegatedb/tidegate/internal/ledger"
+	"github.com/tidegatedb/tidegate/internal/mono"
+)
+
+// Write is one write's way through the core.
+type Write struct {
+	// Node is the primary.
+	Node   int
+	proof  *Observation
+	epoch  tidegate.Epoch
+	ledger *ledger.Ledger
+}
+
+// BeginWrite returns where a write goes, or [tidegate.ErrNoPrimary].
+func (c *Core) BeginWrite(ctx context.Context) (Write, error) {
+	if c.isClosed() {
+		return Write{}, tidegate.ErrClosed
+	}
+	t := c.watcher.Table()
+	if t.Primary == freshness.NoNode {
+		return Write{}, tidegate.ErrNoPrimary
+	}
+	n := &t.Nodes[t.Primary]
+	l := c.session(ctx)
+	if l == nil {
+		c.sessionlessWrites.Add(1)
+	}
+	return Write{Node: t.Primary, proof: n.Obs, epoch: n.Obs.Epoch, ledger: l}, nil
+}
+
+// Captures reports whether the write has a session that its position belongs to.
+func (w *Write) Captures() bool { return w.ledger != nil }
+
+// Committed joins the position of a commit to the session's mark, and asks the
+// replicas for a look soon. born is the connection's first observation.
+func (c *Core) Committed(w *Write, born *Observation, pos tidegate.Position) {
+	if w.ledger == nil {
+		return
+	}
+	if born.Role != tidegate.RolePrimary && !matches(w.proof, born) {
+		// Nobody can say which history this connection writes.
+		c.Unknown(w, born, 0)
+		return
+	}
+	w.ledger.Reached(lineOf(w.epoch, born), pos)
+	at := mono.Now() + afterWrite
+	for _, i := range c.router.Newest(c.watcher.Table()) {
+		if i != freshness.NoNode {
+			c.watcher.Demand(i, at)
+		}
+	}
+}
+
+// Unknown tells that the outcome of a write, or its position, is not known: the
+// session must catch up with all that is committed by now. process is the
+// adapter's name of the server process whose transaction may still commit, zero
+// when the outcome is known.
+func (c *Core) Unknown(w *Write, born *Observation, process uint64) {
+	if w.ledger == nil {
+		return
+	}
+	var pending []uint64
+	if process != 0 {
+		pending = []uint64{process}
+	}
+	at := incarnationOf(born)
+	if at == 0 {
+		at = incarnationOf(w.proof)
+	}
+	w.ledger.Owe(at, pending)
+}

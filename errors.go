@@ -1,0 +1,72 @@
+package tidegate
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The errors of routing and tokens. Errors that carry data wrap one of these.
+var (
+	// ErrNoPrimary means that no node is known to be the one primary now.
+	ErrNoPrimary = errors.New("tidegate: no primary is known; retry when one has been promoted or is reachable again")
+	// ErrNotFresh means that no node could be proven to have what the read needs. See [NotFreshError].
+	ErrNotFresh = errors.New("tidegate: no node provably has what this read needs")
+	// ErrReadOnly means that a statement tried to write through a Read handle.
+	ErrReadOnly = errors.New("tidegate: a Read handle cannot write; use Write()")
+	// ErrClosed means that the routed database has been closed.
+	ErrClosed = errors.New("tidegate: closed; open it again")
+	// ErrClass means that a class was declared with something that makes no sense.
+	ErrClass = errors.New("tidegate: unusable class")
+	// ErrConfig means that a configuration field has a value that cannot be used.
+	ErrConfig = errors.New("tidegate: unusable configuration")
+
+	// ErrToken is wrapped by every error about a token that was presented.
+	ErrToken = errors.New("tidegate: token refused; treat the client as one without a token")
+	// ErrTokenMalformed means bytes that are no token of a version known here.
+	ErrTokenMalformed = fmt.Errorf("%w: malformed", ErrToken)
+	// ErrTokenSignature means a wrong signature: altered, or signed elsewhere.
+	ErrTokenSignature = fmt.Errorf("%w: wrong signature", ErrToken)
+	// ErrTokenKey means a key that is not in the key ring; keep retired keys there for a token's lifetime.
+	ErrTokenKey = fmt.Errorf("%w: signed with a key that is not in the key ring", ErrToken)
+	// ErrTokenExpired means that the token's lifetime is over.
+	ErrTokenExpired = fmt.Errorf("%w: expired", ErrToken)
+	// ErrTokenFuture means that the token claims to be issued later than now.
+	ErrTokenFuture = fmt.Errorf("%w: issued in the future; check this machine's clock", ErrToken)
+	// ErrTokenTooLarge means that a token exceeds its size bound.
+	ErrTokenTooLarge = fmt.Errorf("%w: too large", ErrToken)
+)
+
+// NotFreshError says what a read needed and what was there. It wraps
+// [ErrNotFresh], and [ErrNoPrimary] when the primary could not be used either.
+type NotFreshError struct {
+	// Cluster is the cluster's name.
+	Cluster string
+	// Class is what the read asked for.
+	Class Class
+	// Required is the position the read needed.
+	Required Position
+	// Observed is the newest position that any usable replica was seen to have.
+	Observed Position
+	// Waited is how long the read waited for a replica.
+	Waited time.Duration
+	// NoPrimary tells that no primary was known.
+	NoPrimary bool
+}
+
+// Error implements error.
+func (e *NotFreshError) Error() string {
+	s := fmt.Sprintf("%v: cluster %s, class %s, required %v, newest replica %v, waited %v", ErrNotFresh, e.Cluster, e.Class, e.Required, e.Observed, e.Waited)
+	if e.NoPrimary {
+		s += ", and no primary is known; retry when one is reachable"
+	}
+	return s
+}
+
+// Unwrap makes errors.Is see [ErrNotFresh] and, without a primary, [ErrNoPrimary].
+func (e *NotFreshError) Unwrap() []error {
+	if e.NoPrimary {
+		return []error{ErrNotFresh, ErrNoPrimary}
+	}
+	return []error{ErrNotFresh}
+}

@@ -1,0 +1,3 @@
+module github.com/tidegatedb/tidegate
+
+go 1.25.0

@@ -1,0 +1,123 @@
+package freshness
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidegatedb/tidegate/internal/mono"
+)
+
+// maxBackoff is the longest interval between probes of a node that does not
+// answer. A promotion or a return must be noticed within about a second.
+const maxBackoff = time.Second
+
+// prober asks one node, one probe at a time.
+type prober struct {
+	w      *Watcher
+	node   int
+	source Source
+	probed bool // used by run's goroutine only
+
+	ticks, demands atomic.Uint64
+
+	mu      sync.Mutex
+	due     int64 // when the earliest demand wants a probe; 0 none
+	failing bool
+	wake    chan struct{}
+}
+
+func newProber(w *Watcher, node int, s Source) *prober {
+	return &prober{w: w, node: node, source: s, wake: make(chan struct{}, 1)}
+}
+
+func (p *prober) demand(at int64) {
+	p.mu.Lock()
+	earlier := !p.failing && (p.due == 0 || at < p.due)
+	if earlier {
+		p.due = at
+	}
+	p.mu.Unlock()
+	if earlier {
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// answered notes how a probe ended. It comes before the table says so: whoever
+// wakes up by that may demand the next one.
+func (p *prober) answered(err error) {
+	p.mu.Lock()
+	p.failing = err != nil
+	if p.failing {
+		p.due = 0
+	}
+	p.mu.Unlock()
+}
+
+// bucket bounds the demand probes of a node.
+type bucket struct {
+	rate, burst, tokens float64
+	at                  int64
+}
+
+// ready returns when the next token is there: now, or a later time.
+func (b *bucket) ready(now int64) int64 {
+	b.tokens = min(b.burst, b.tokens+float64(now-b.at)*b.rate/1e9)
+	b.at = now
+	if b.tokens >= 1 {
+		return now
+	}
+	return now + int64((1-b.tokens)/b.rate*1e9) + 1
+}
+
+// run probes until ctx ends.
+func (p *prober) run(ctx context.Context) {
+	cfg := &p.w.cfg
+	b := bucket{rate: cfg.DemandRate, burst: float64(cfg.DemandBurst), tokens: float64(cfg.DemandBurst), at: mono.Now()}
+	interval := cfg.Interval
+	tick := mono.Now() // the first probe is due at once
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		now := mono.Now()
+		p.mu.Lock()
+		at, demanded := tick, false
+		if p.due != 0 {
+			if d := max(p.due, b.ready(now)); d < at {
+				at, demanded = d, true
+			}
+		}
+		if at <= now && p.due <= now {
+			// A demand that comes in from here on wants a probe sent after it, and
+			// so does one that is not due yet.
+			p.due = 0
+		}
+		p.mu.Unlock()
+		if d := at - now; d > 0 {
+			timer.Reset(time.Duration(d))
+			select {
+			case <-timer.C:
+			case <-p.wake:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		if demanded {
+			b.tokens--
+			p.demands.Add(1)
+		} else {
+			p.ticks.Add(1)
+		}
+		err := p.w.probe(ctx, p, mono.Now())
+		if err != nil {
+			interval = min(interval*2, max(maxBackoff, cfg.Interval))
+		} else {
+			interval = cfg.Interval
+		}
+		tick = mono.Now() + jittered(interval)
+	}
+}

@@ -1,0 +1,246 @@
+// Package ledger keeps the books of one session in one cluster: what it must see
+// (mark), what of that the primary must have shown (shown), which incarnations
+// it read from without knowing yet how far that was (seen), and whether it must
+// catch up with everything.
+//
+// The ledger does not know what a replica is or which one is best. It is told of
+// reads and writes, and says, given a table of facts, what a node must cover.
+package ledger
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/internal/freshness"
+	"github.com/tidegatedb/tidegate/internal/mono"
+	"github.com/tidegatedb/tidegate/internal/rules"
+)
+
+// maxEntries bounds seen in memory: a token's worth of our own and one that
+// arrived.
+const maxEntries = 2 * tidegate.MaxSeen
+
+// entry is an incarnation that the session read from.
+type entry struct {
+	id    tidegate.Incarnation
+	epoch tidegate.Epoch
+	// since is when the last finished read ended, or when a token that names
+	// the incarnation arrived. Zero: nothing to be bounded yet.
+	since int64
+	fly   int32 // reads in flight
+	node  int32 // where it was found last: a hint
+}
+
+// catchUp is the duty to see all that was committed up to a moment.
+type catchUp struct {
+	open    bool
+	since   int64
+	primary tidegate.Incarnation // at its birth; zero not known yet
+	pending []uint64
+}
+
+// Ledger is one session's books for one cluster. The methods whose comment says
+// so must be called between [Ledger.Lock] and [Ledger.Unlock], so that picking a
+// node and noting the read are one step; all others lock by themselves.
+type Ledger struct {
+	cluster string
+	nonce   uint64
+
+	mu          sync.Mutex
+	epoch       tidegate.Epoch // of mark, shown and catch; zero while nothing is known
+	mark, shown tidegate.Position
+	seen        []entry
+	catch       catchUp
+	// others are marks of other epochs than ours, kept until a look at the
+	// primary sent after they arrived judges them.
+	others  []tidegate.Mark
+	arrived int64
+	inline  [tidegate.MaxSeen]entry
+}
+
+// New returns the books of a session that goes on from the marks.
+func New(cluster string, nonce uint64, marks []tidegate.Mark) *Ledger {
+	l := &Ledger{cluster: cluster, nonce: nonce}
+	l.seen = l.inline[:0]
+	l.Merge(marks)
+	return l
+}
+
+// Lock begins a decision.
+func (l *Ledger) Lock() { l.mu.Lock() }
+
+// Unlock ends a decision.
+func (l *Ledger) Unlock() { l.mu.Unlock() }
+
+// Nonce returns the session's nonce.
+func (l *Ledger) Nonce() uint64 { return l.nonce }
+
+// Mark returns what a replica must cover. Locked.
+func (l *Ledger) Mark() tidegate.Position { return l.mark }
+
+// Shown returns what the primary must have shown. Locked.
+func (l *Ledger) Shown() tidegate.Position { return l.shown }
+
+// Fresh reports whether the session has neither read nor written yet. Locked.
+func (l *Ledger) Fresh() bool { return len(l.seen) == 0 && l.mark.IsZero() && !l.catch.open }
+
+// empty reports whether nothing is required. Locked.
+func (l *Ledger) empty() bool { return l.Fresh() && l.shown.IsZero() && len(l.others) == 0 }
+
+// Merge implements tidegate.Ledger.
+func (l *Ledger) Merge(marks []tidegate.Mark) {
+	if len(marks) == 0 {
+		return
+	}
+	now := mono.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range marks {
+		l.merge(m, now)
+	}
+}
+
+func (l *Ledger) merge(m tidegate.Mark, now int64) {
+	if l.empty() && m.Epoch.Known() {
+		l.epoch = m.Epoch
+	}
+	// A mark without an epoch is a duty whose birth nobody knew: it is born here.
+	if m.Epoch.Known() && m.Epoch != l.epoch && rules.EpochInMark.On() {
+		l.setAside(m, now)
+		return
+	}
+	l.arrived = now
+	l.mark = l.mark.Join(m.Position)
+	l.shown = l.shown.Join(m.Shown)
+	for _, id := range m.Seen {
+		e := l.entry(id)
+		if e == nil {
+			e = l.add(entry{id: id, epoch: l.epoch, node: freshness.NoNode}, now)
+		}
+		e.since = now
+	}
+	if m.CatchUp {
+		l.owe(now, m.Primary, m.Pending)
+	}
+}
+
+// setAside keeps a mark of another epoch until it can be judged.
+func (l *Ledger) setAside(m tidegate.Mark, now int64) {
+	l.arrived = now
+	t := tidegate.NewToken(append(l.others, m)...)
+	l.others = t.Marks()
+}
+
+// entry returns the entry of the incarnation, or nil.
+func (l *Ledger) entry(id tidegate.Incarnation) *entry {
+	for i := range l.seen {
+		if l.seen[i].id == id {
+			return &l.seen[i]
+		}
+	}
+	return nil
+}
+
+// add appends an entry. When there are too many, those without reads in flight
+// become a catch-up: all they can have shown was committed by now.
+func (l *Ledger) add(e entry, now int64) *entry {
+	if len(l.seen) >= maxEntries {
+		l.seen = slices.DeleteFunc(l.seen, func(o entry) bool { return o.fly == 0 })
+		l.owe(now, 0, nil)
+	}
+	if !rules.SeenIsASet.On() {
+		l.seen = slices.DeleteFunc(l.seen, func(o entry) bool { return o.fly == 0 })
+	}
+	l.seen = append(l.seen, e)
+	return &l.seen[len(l.seen)-1]
+}
+
+// owe makes the session catch up with all that is committed by now.
+func (l *Ledger) owe(now int64, primary tidegate.Incarnation, pending []uint64) {
+	c := &l.catch
+	if !c.open {
+		*c = catchUp{open: true, since: now, primary: primary, pending: slices.Clone(pending)}
+		return
+	}
+	c.since = now
+	c.primary = tidegate.JoinBirth(c.primary, primary)
+	for _, p := range pending {
+		if !slices.Contains(c.pending, p) {
+			c.pending = append(c.pending, p)
+		}
+	}
+}
+
+// CatchUp implements tidegate.Ledger.
+func (l *Ledger) CatchUp() { l.Owe(0, nil) }
+
+// Owe makes the session catch up with all that is committed by now: the outcome
+// of a write is not known, or the position of a read on the primary was lost.
+// primary is the incarnation that it happened on, zero when not known; pending
+// lists server processes whose transaction may still commit.
+func (l *Ledger) Owe(primary tidegate.Incarnation, pending []uint64) {
+	now := mono.Now()
+	l.mu.Lock()
+	l.owe(now, primary, pending)
+	l.mu.Unlock()
+}
+
+// Reached joins a position of the primary to the mark: of the session's own
+// commit, or of a read on the primary.
+func (l *Ledger) Reached(epoch tidegate.Epoch, pos tidegate.Position) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if epoch != l.epoch && rules.EpochInMark.On() {
+		now := mono.Now()
+		if !l.empty() && l.epoch.Known() {
+			// What was required before belongs to another history.
+			for _, m := range l.marks() {
+				l.setAside(m, now)
+			}
+			l.mark, l.shown, l.catch = tidegate.Position{}, tidegate.Position{}, catchUp{}
+			l.dropIdle()
+		}
+		l.epoch, l.arrived = epoch, now
+	}
+	l.mark = l.mark.Join(pos)
+}
+
+// dropIdle forgets all entries but those with reads in flight.
+func (l *Ledger) dropIdle() {
+	l.seen = slices.DeleteFunc(l.seen, func(e entry) bool { return e.fly == 0 })
+}
+
+// Marks implements tidegate.Ledger.
+func (l *Ledger) Marks() []tidegate.Mark {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.marks()
+}
+
+func (l *Ledger) marks() []tidegate.Mark {
+	m := tidegate.Mark{
+		Cluster: l.cluster, Epoch: l.epoch, Position: l.mark, Shown: l.shown,
+		CatchUp: l.catch.open, Primary: l.catch.primary, Pending: slices.Clone(l.catch.pending),
+	}
+	all := make([]tidegate.Mark, 0, 1+len(l.others))
+	if !l.empty() {
+		for _, e := range l.seen {
+			if e.epoch == l.epoch {
+				m.Seen = append(m.Seen, e.id)
+			}
+		}
+		all = append(all, m)
+		for _, e := range l.seen {
+			if e.epoch != l.epoch {
+				all = append(all, tidegate.Mark{Cluster: l.cluster, Epoch: e.epoch, Seen: []tidegate.Incarnation{e.id}})
+			}
+		}
+	}
+	if len(all)+len(l.others) <= 1 {
+		return append(all, l.others...)
+	}
+	return tidegate.NewToken(append(all, l.others...)...).Marks()
+}
+
+var _ tidegate.Ledger = (*Ledger)(nil)

@@ -1,0 +1,261 @@
+package ledger
+
+import (
+	"slices"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/internal/freshness"
+	"github.com/tidegatedb/tidegate/internal/mono"
+	"github.com/tidegatedb/tidegate/internal/rules"
+)
+
+// Status says how far a session's requirements are known.
+type Status uint8
+
+const (
+	// Settled: the mark says all that a replica must cover.
+	Settled Status = iota
+	// Open: facts are missing; ask the nodes in Asks and look again.
+	Open
+	// Changed: what was required belongs to a history, or to a life of the
+	// primary, that cannot be judged any more. See [Ledger.Restart].
+	Changed
+)
+
+// Asks collects what must be asked before a session can go on.
+type Asks struct {
+	// Nodes is a bit set of node indexes to probe.
+	Nodes uint64
+	// Pending lists server processes whose fate decides.
+	Pending []uint64
+}
+
+func (a *Asks) node(i int) {
+	if i != freshness.NoNode {
+		a.Nodes |= 1 << uint(i)
+	}
+}
+
+// primary asks for the primary; while none answers, every node might be it.
+func (a *Asks) primary(t *freshness.Table) {
+	if t.PrimaryObs() != nil {
+		a.node(t.Primary)
+		return
+	}
+	a.Nodes |= 1<<uint(len(t.Nodes)) - 1
+}
+
+// Stay returns the node that a causal read can use without resolving anything:
+// the session has read from exactly one incarnation, the table still shows it,
+// and it covers the mark. Otherwise it returns freshness.NoNode. Locked.
+func (l *Ledger) Stay(t *freshness.Table) int {
+	if len(l.seen) != 1 || l.catch.open || len(l.others) != 0 || l.epoch != t.Epoch {
+		return freshness.NoNode
+	}
+	e := &l.seen[0]
+	i := int(e.node)
+	if i < 0 || t.Nodes[i].Incarnation != e.id {
+		if i = t.Incarnation(e.id); i == freshness.NoNode {
+			return freshness.NoNode
+		}
+		e.node = int32(i)
+	}
+	if n := &t.Nodes[i]; n.Usable && n.Applied.Covers(l.mark) {
+		return i
+	}
+	return freshness.NoNode
+}
+
+// Settle turns what the session has seen into positions as far as the table
+// allows. Locked.
+//
+// An incarnation is bounded by an observation of it, or by the primary's durable
+// position in the same epoch (replicas receive only that), from a probe sent
+// after the last read on it ended; by the smaller if both are there. A hung node
+// must not hold its sessions, so either will do.
+func (l *Ledger) Settle(t *freshness.Table, asks *Asks) Status {
+	if s := l.judge(t, asks); s != Settled {
+		return s
+	}
+	p := t.PrimaryObs()
+	status := l.settleCatchUp(t, p, asks)
+	if status == Changed {
+		return Changed
+	}
+	k, changed := 0, false
+	for _, e := range l.seen {
+		if !rules.SeenKept.On() && e.fly == 0 {
+			continue
+		}
+		if e.since != 0 {
+			bound, ok, at := l.bound(t, p, &e)
+			switch {
+			case ok:
+				l.mark, l.shown = l.mark.Join(bound), l.shown.Join(bound)
+				e.since = 0
+			case e.epoch != t.Epoch:
+				changed = true
+			default:
+				asks.node(at)
+				asks.primary(t)
+				status = Open
+			}
+		}
+		// A read in flight can still show more than the bound.
+		if e.since != 0 || e.fly > 0 {
+			l.seen[k] = e
+			k++
+		}
+	}
+	l.seen = l.seen[:k]
+	if changed {
+		return Changed
+	}
+	return status
+}
+
+// judge decides whether what is required belongs to the table's history.
+func (l *Ledger) judge(t *freshness.Table, asks *Asks) Status {
+	if l.empty() {
+		l.epoch = t.Epoch
+		return Settled
+	}
+	if !rules.EpochInMark.On() {
+		l.epoch = t.Epoch
+		return Settled
+	}
+	if !l.epoch.Known() {
+		// Only a catch-up of unknown birth has no epoch: it is born here.
+		l.epoch = t.Epoch
+	}
+	if l.epoch.Known() && l.epoch == t.Epoch && len(l.others) == 0 {
+		return Settled
+	}
+	// An instance can learn late of a new history: only a look at the primary
+	// that was sent after the mark arrived may call it foreign.
+	if p := t.PrimaryObs(); p == nil || p.Sent <= l.arrived {
+		asks.primary(t)
+		return Open
+	}
+	return Changed
+}
+
+// settleCatchUp joins the primary's position once a probe sent after the duty
+// arose shows the primary of its birth, and every transaction that may still
+// commit has ended.
+func (l *Ledger) settleCatchUp(t *freshness.Table, p *freshness.Observation, asks *Asks) Status {
+	c := &l.catch
+	if !c.open {
+		return Settled
+	}
+	if p == nil || p.Sent <= c.since {
+		asks.primary(t)
+		asks.Pending = append(asks.Pending, c.pending...)
+		return Open
+	}
+	if c.primary == 0 {
+		c.primary = p.Incarnation
+	}
+	if c.primary != p.Incarnation && rules.CatchUpBirth.On() {
+		return Changed
+	}
+	for _, id := range c.pending {
+		if !p.Settled(id) {
+			asks.primary(t)
+			asks.Pending = append(asks.Pending, c.pending...)
+			return Open
+		}
+	}
+	l.mark, l.shown = l.mark.Join(p.Ceiling), l.shown.Join(p.Ceiling)
+	*c = catchUp{}
+	return Settled
+}
+
+// bound returns an upper bound of what the session can have seen on the
+// incarnation, or the node to ask.
+func (l *Ledger) bound(t *freshness.Table, p *freshness.Observation, e *entry) (pos tidegate.Position, ok bool, ask int) {
+	after := func(o *freshness.Observation) bool {
+		return o != nil && (o.Sent > e.since || !rules.BoundProbeAfterRead.On())
+	}
+	i := t.Incarnation(e.id)
+	if i == freshness.NoNode && !rules.IncarnationInSeen.On() && e.node >= 0 {
+		i = int(e.node)
+	}
+	ask = i
+	// The later look's history is what the bound belongs to: a replica can follow
+	// its primary to a new line and goes back in none. A bound of another history
+	// than the table's says nothing about the mark.
+	if i != freshness.NoNode && after(t.Nodes[i].Obs) && t.Nodes[i].Epoch == t.Epoch {
+		pos, ok = t.Nodes[i].Obs.Bound, true
+	}
+	if p != nil && after(p) && p.Epoch == e.epoch {
+		if ok {
+			pos = pos.Meet(p.Bound)
+		} else {
+			pos, ok = p.Bound, true
+		}
+	}
+	return pos, ok, ask
+}
+
+// Restart makes the session go on from the primary's position after now: the
+// caller reports that what it required before can not be judged. Locked.
+func (l *Ledger) Restart(t *freshness.Table) {
+	l.mark, l.shown, l.others = tidegate.Position{}, tidegate.Position{}, nil
+	l.dropIdle()
+	for i := range l.seen {
+		l.seen[i].since = 0
+	}
+	now := mono.Now()
+	l.epoch, l.arrived = t.Epoch, now
+	c := catchUp{open: true, since: now, pending: l.catch.pending}
+	if p := t.PrimaryObs(); p != nil {
+		c.primary = p.Incarnation
+	}
+	l.catch = c
+}
+
+// Dispatch notes that a read of the session begins on the incarnation, from the
+// table's epoch. Locked.
+func (l *Ledger) Dispatch(t *freshness.Table, node int, id tidegate.Incarnation) {
+	if e := l.entry(id); e != nil {
+		e.fly++
+		e.node = int32(node)
+		return
+	}
+	if len(l.seen) == 0 && l.empty() {
+		l.epoch = t.Epoch
+	}
+	l.add(entry{id: id, epoch: t.Nodes[node].Epoch, fly: 1, node: int32(node)}, mono.Now())
+}
+
+// Done notes that a read ended: its last row has been delivered.
+func (l *Ledger) Done(id tidegate.Incarnation, now int64) {
+	l.mu.Lock()
+	if e := l.entry(id); e != nil {
+		e.fly--
+		// Parallel reads do not note their ends in order.
+		e.since = max(e.since, now)
+	}
+	l.mu.Unlock()
+}
+
+// Undo takes back a dispatch whose read was never sent.
+func (l *Ledger) Undo(id tidegate.Incarnation) {
+	l.mu.Lock()
+	l.undo(id)
+	l.mu.Unlock()
+}
+
+func (l *Ledger) undo(id tidegate.Incarnation) {
+	for i := range l.seen {
+		e := &l.seen[i]
+		if e.id != id {
+			continue
+		}
+		if e.fly--; e.fly == 0 && e.since == 0 {
+			l.seen = slices.Delete(l.seen, i, i+1)
+		}
+		return
+	}
+}

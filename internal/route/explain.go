@@ -1,0 +1,92 @@
+package route
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/internal/freshness"
+	"github.com/tidegatedb/tidegate/internal/ledger"
+	"github.com/tidegatedb/tidegate/internal/mono"
+)
+
+// Verdict says why one node is eligible for a read or not.
+type Verdict struct {
+	Role           tidegate.Role
+	Eligible       bool
+	Why            string
+	Applied        tidegate.Position
+	ProbeAge       time.Duration
+	Staleness      time.Duration
+	StalenessKnown bool
+	Flying         int64
+}
+
+// Explain judges every node for a read, without deciding anything. It returns
+// what the session requires as far as the table allows to say.
+func (r *Router) Explain(l *ledger.Ledger, class tidegate.Class) (tidegate.Position, []Verdict) {
+	t, now := r.facts.Table(), mono.Now()
+	n := need{relaxed: class.Need() == tidegate.NeedRelaxed}
+	budget, anyAge := class.Budget()
+	if n.oldest = now - int64(budget); anyAge {
+		n.oldest = -1 << 63
+	}
+	status := ledger.Settled
+	if l != nil {
+		var asks ledger.Asks
+		l.Lock()
+		if l.Stay(t) == freshness.NoNode {
+			status = l.Settle(t, &asks)
+		}
+		n.mark = l.Mark()
+		l.Unlock()
+	}
+	all := make([]Verdict, len(t.Nodes))
+	for i := range t.Nodes {
+		all[i] = r.verdict(t, i, &n, class, l, status, now)
+	}
+	return n.mark, all
+}
+
+func (r *Router) verdict(t *freshness.Table, i int, n *need, class tidegate.Class, l *ledger.Ledger, status ledger.Status, now int64) Verdict {
+	x := &t.Nodes[i]
+	v := Verdict{Applied: x.Applied, ProbeAge: -1, Flying: r.loads[i].flying.Load()}
+	if x.Obs == nil {
+		v.Why = fmt.Sprintf("never answered a probe: %v", x.Err)
+		return v
+	}
+	v.Role, v.ProbeAge = x.Obs.Role, time.Duration(now-x.Sent)
+	if x.Current != 0 {
+		v.Staleness, v.StalenessKnown = time.Duration(now-x.Current), true
+	}
+	switch {
+	case x.Err != nil:
+		v.Why = fmt.Sprintf("does not answer probes for %v: %v", time.Duration(now-x.FailedSince).Round(time.Millisecond), x.Err)
+	case v.Role == tidegate.RolePrimary && t.Primary != i:
+		v.Why = "says it is a primary, but it is not the only or newest one in sight"
+	case v.Role == tidegate.RolePrimary:
+		v.Eligible = class.Need() == tidegate.NeedStrong || l == nil
+		v.Why = "the primary: used for strong reads, and when no replica qualifies in time"
+	case class.Need() == tidegate.NeedStrong:
+		v.Why = "a strong read goes to the primary"
+	case !x.Usable && !x.Epoch.Known():
+		v.Why = "its timeline is not known and more than one history has been in sight; grant pg_monitor to the role, or restart with one history in sight"
+	case !x.Usable:
+		v.Why = "belongs to another history than the primary"
+	case class.Need() == tidegate.NeedCausal && l == nil:
+		v.Why = "no session: nothing can be proven for it"
+	case !n.relaxed && status == ledger.Changed:
+		v.Why = "what the session requires belongs to another history"
+	case !n.relaxed && status == ledger.Open:
+		v.Why = "what the session has seen elsewhere is not bounded yet; a look is needed"
+	case r.eligible(t, i, n):
+		v.Eligible, v.Why = true, "has everything that is required"
+	case n.relaxed && !v.StalenessKnown:
+		v.Why = "its staleness is not known: no look at the primary that it covers"
+	case n.relaxed:
+		v.Why = fmt.Sprintf("may be %v old, more than the budget", v.Staleness.Round(time.Millisecond))
+	default:
+		v.Why = fmt.Sprintf("has applied %v, less than required", x.Applied)
+	}
+	return v
+}

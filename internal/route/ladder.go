@@ -1,0 +1,330 @@
+package route
+
+import (
+	"context"
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/internal/freshness"
+	"github.com/tidegatedb/tidegate/internal/ledger"
+	"github.com/tidegatedb/tidegate/internal/mono"
+	"github.com/tidegatedb/tidegate/internal/rules"
+)
+
+const (
+	// fastAsks is how many of a waiter's asks are due at once. A replica usually
+	// catches up within a millisecond, and a Go timer below one sleeps one.
+	fastAsks = 4
+	// firstPause and longestPause space the later asks of one waiter.
+	firstPause   = 500 * time.Microsecond
+	longestPause = 5 * time.Millisecond
+)
+
+// Begin decides where the read goes and notes it in the session's ledger and the
+// node's load; the caller ends it with Done, Undo or Failed. After Failed it may
+// be called again with the same ticket.
+//
+// The ladder: an eligible replica; a bounded wait for one; the primary, proven
+// to show what the session has seen; an error that wraps tidegate.ErrNotFresh,
+// or the context's.
+func (r *Router) Begin(ctx context.Context, tk *Ticket) error {
+	switch need := tk.Class.Need(); {
+	case need == tidegate.NeedStrong:
+		return r.primary(ctx, tk, tidegate.ReasonStrong, nil)
+	case tk.pinned:
+		return r.primary(ctx, tk, tidegate.ReasonReplicaFailed, nil)
+	case need == tidegate.NeedRelaxed:
+		return r.beginRelaxed(ctx, tk)
+	case tk.Ledger == nil:
+		r.stats.Sessionless.Add(1)
+		return r.primary(ctx, tk, tidegate.ReasonNoSession, nil)
+	default:
+		return r.beginCausal(ctx, tk)
+	}
+}
+
+func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
+	l := tk.Ledger
+	w := waiter{r: r}
+	defer w.stop(tk)
+	limit := clip(ctx, tk.Class.Wait(r.cfg.Wait))
+	for {
+		var asks ledger.Asks
+		t := r.facts.Table()
+		n := need{exclude: tk.exclude}
+		l.Lock()
+		node, reason, status := r.pickCausal(l, t, &n, &asks)
+		if node != freshness.NoNode {
+			r.take(tk, t, node, reason)
+			l.Unlock()
+			return nil
+		}
+		tk.required = l.Mark()
+		l.Unlock()
+		switch {
+		case status == ledger.Changed:
+			// The reason becomes ReasonHistoryChanged there, unless a parallel
+			// read of the session is told first.
+			return r.primary(ctx, tk, tidegate.ReasonBehind, &w)
+		case !r.candidates(t, &n, &asks):
+			reason = tidegate.ReasonNoReplica
+			if tk.retries > 0 {
+				reason = tidegate.ReasonReplicaFailed
+			}
+			return r.primary(ctx, tk, reason, &w)
+		}
+		if !w.wait(ctx, t, &asks, limit) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return r.primary(ctx, tk, tidegate.ReasonBehind, &w)
+		}
+	}
+}
+
+func (r *Router) beginRelaxed(ctx context.Context, tk *Ticket) error {
+	w := waiter{r: r}
+	defer w.stop(tk)
+	limit := clip(ctx, tk.Class.Wait(r.cfg.Wait))
+	budget, anyAge := tk.Class.Budget()
+	for {
+		var asks ledger.Asks
+		t := r.facts.Table()
+		n := need{relaxed: true, oldest: math.MinInt64, exclude: tk.exclude}
+		if !anyAge {
+			n.oldest = mono.Now() - int64(budget)
+		}
+		if node := r.spread(t, &n); node != freshness.NoNode {
+			if l := tk.Ledger; l != nil {
+				l.Lock()
+				defer l.Unlock()
+			}
+			r.take(tk, t, node, tidegate.ReasonWithinBudget)
+			return nil
+		}
+		if !r.candidates(t, &n, &asks) {
+			return r.primary(ctx, tk, tidegate.ReasonNoReplica, &w)
+		}
+		// Being current is proven by both sides: the replica's position and a
+		// look at the primary to compare it with.
+		if t.Primary != freshness.NoNode {
+			asks.Nodes |= 1 << uint(t.Primary)
+		}
+		if !w.wait(ctx, t, &asks, limit) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return r.primary(ctx, tk, tidegate.ReasonBehind, &w)
+		}
+	}
+}
+
+// clip leaves half of the caller's time for the read itself.
+func clip(ctx context.Context, limit time.Duration) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return max(0, min(limit, time.Until(deadline)/2))
+	}
+	return limit
+}
+
+// candidates adds to asks the two usable replicas with the newest position; it
+// reports whether there is any.
+func (r *Router) candidates(t *freshness.Table, n *need, asks *ledger.Asks) bool {
+	a, b := newest(t, n.exclude)
+	if a == freshness.NoNode {
+		return false
+	}
+	asks.Nodes |= 1 << uint(a)
+	if b != freshness.NoNode {
+		asks.Nodes |= 1 << uint(b)
+	}
+	return true
+}
+
+func newest(t *freshness.Table, exclude uint64) (a, b int) {
+	a, b = freshness.NoNode, freshness.NoNode
+	for i := range t.Nodes {
+		if !t.Nodes[i].Usable || exclude&(1<<uint(i)) != 0 {
+			continue
+		}
+		switch {
+		case a == freshness.NoNode || !t.Nodes[a].Applied.Covers(t.Nodes[i].Applied):
+			a, b = i, a
+		case b == freshness.NoNode || !t.Nodes[b].Applied.Covers(t.Nodes[i].Applied):
+			b = i
+		}
+	}
+	return a, b
+}
+
+// primary is the ladder's third rung. A session that has read from replicas is
+// answered only by a primary that is proven to show as much; when that cannot be
+// proven in time the answer is given, marked unproven and counted. A causal read
+// takes a replica that qualifies meanwhile.
+func (r *Router) primary(ctx context.Context, tk *Ticket, reason tidegate.Reason, w *waiter) error {
+	if w == nil {
+		w = &waiter{r: r}
+		defer w.stop(tk)
+	}
+	causal := tk.Class.Need() == tidegate.NeedCausal && tk.Ledger != nil && !tk.pinned
+	proofLimit := w.spent() + clip(ctx, r.cfg.ProofWait)
+	for {
+		var asks ledger.Asks
+		t := r.facts.Table()
+		if t.Primary == freshness.NoNode || tk.exclude&(1<<uint(t.Primary)) != 0 {
+			return r.refuse(tk, t, w)
+		}
+		status, shown := r.primaryProof(tk, t, causal, &asks)
+		if tk.counted {
+			return nil // a replica qualified meanwhile
+		}
+		switch {
+		case status == ledger.Settled:
+			return r.takePrimary(tk, t, reason, false)
+		case status == ledger.Changed:
+			r.stats.Changed.Add(1)
+			tk.changed = true
+			return r.takePrimary(tk, t, tidegate.ReasonHistoryChanged, true)
+		}
+		if !shown.IsZero() {
+			r.facts.WantShown(shown)
+		}
+		if causal {
+			r.candidates(t, &need{exclude: tk.exclude}, &asks)
+		}
+		if !w.wait(ctx, t, &asks, proofLimit) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return r.takePrimary(tk, t, reason, true)
+		}
+	}
+}
+
+// primaryProof reports whether the primary of the table is proven to show what
+// the session has seen, and if not, up to where it must be proven. It takes a
+// replica that qualifies for a causal read.
+func (r *Router) primaryProof(tk *Ticket, t *freshness.Table, causal bool, asks *ledger.Asks) (ledger.Status, tidegate.Position) {
+	l := tk.Ledger
+	if l == nil || tk.Class.Need() == tidegate.NeedRelaxed {
+		return ledger.Settled, tidegate.Position{}
+	}
+	l.Lock()
+	defer l.Unlock()
+	if tk.changed {
+		return ledger.Changed, tidegate.Position{}
+	}
+	status := l.Settle(t, asks)
+	tk.required = l.Mark()
+	switch {
+	case status == ledger.Changed:
+		l.Restart(t)
+		return status, tidegate.Position{}
+	case status == ledger.Open:
+		return status, tidegate.Position{}
+	case t.Shown.Covers(l.Shown()) || !rules.PrimaryMustHaveShown.On():
+		return ledger.Settled, tidegate.Position{}
+	}
+	if causal {
+		n := need{mark: l.Mark(), exclude: tk.exclude}
+		if i := r.spread(t, &n); i != freshness.NoNode {
+			r.take(tk, t, i, tidegate.ReasonCovered)
+			return ledger.Settled, tidegate.Position{}
+		}
+	}
+	return ledger.Open, l.Shown()
+}
+
+func (r *Router) takePrimary(tk *Ticket, t *freshness.Table, reason tidegate.Reason, unproven bool) error {
+	n := &t.Nodes[t.Primary]
+	tk.Node, tk.Role, tk.Proof, tk.Epoch = t.Primary, tidegate.RolePrimary, n.Obs, n.Epoch
+	tk.current, tk.reason, tk.unproven = 0, reason, unproven
+	if unproven {
+		r.stats.Unproven.Add(1)
+	}
+	if reason != tidegate.ReasonStrong && reason != tidegate.ReasonNoSession {
+		r.stats.Fallbacks.Add(1)
+	}
+	r.count(tk)
+	return nil
+}
+
+// Refuse ends a read that no node could be proven for and returns its error.
+func (r *Router) Refuse(tk *Ticket) error {
+	r.Undo(tk)
+	return r.refuse(tk, r.facts.Table(), &waiter{r: r})
+}
+
+// refuse is the last rung.
+func (r *Router) refuse(tk *Ticket, t *freshness.Table, w *waiter) error {
+	r.stats.Refused.Add(1)
+	e := &tidegate.NotFreshError{Cluster: r.cfg.Cluster, Class: tk.Class, Required: tk.required, Waited: w.spent(), NoPrimary: t.Primary == freshness.NoNode}
+	if a, _ := newest(t, 0); a != freshness.NoNode {
+		e.Observed = t.Nodes[a].Applied
+	}
+	tk.Role = tidegate.RoleUnknown
+	return e
+}
+
+// waiter is one read's waiting: it spaces its asks and keeps its time.
+type waiter struct {
+	r     *Router
+	start int64
+	asks  int
+	timer *time.Timer
+}
+
+// spent returns the time since the first wait.
+func (w *waiter) spent() time.Duration {
+	if w.start == 0 {
+		return 0
+	}
+	return time.Duration(mono.Now() - w.start)
+}
+
+func (w *waiter) stop(tk *Ticket) {
+	if w.start != 0 {
+		tk.waited += int64(w.spent())
+		w.timer.Stop()
+	}
+}
+
+// wait asks for what is missing and waits for a newer table than t. It returns
+// false when limit, counted from the first wait, or the context is over.
+func (w *waiter) wait(ctx context.Context, t *freshness.Table, asks *ledger.Asks, limit time.Duration) bool {
+	if limit <= 0 {
+		return false
+	}
+	now := mono.Now()
+	if w.start == 0 {
+		w.start = now
+		w.r.stats.Waits.Add(1)
+		w.timer = time.NewTimer(limit)
+	}
+	left := w.start + int64(limit) - now
+	if left <= 0 {
+		return false
+	}
+	at := now
+	if w.asks >= fastAsks {
+		at += int64(min(firstPause<<min(w.asks-fastAsks, 10), longestPause))
+	}
+	w.asks++
+	for m := asks.Nodes; m != 0; m &= m - 1 {
+		w.r.facts.Demand(bits.TrailingZeros64(m), at)
+	}
+	if len(asks.Pending) > 0 {
+		w.r.facts.WantSettled(asks.Pending)
+	}
+	w.timer.Reset(time.Duration(left))
+	select {
+	case <-t.Next():
+		return true
+	case <-w.timer.C:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}

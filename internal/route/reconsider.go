@@ -1,0 +1,83 @@
+package route
+
+import (
+	"context"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/internal/freshness"
+	"github.com/tidegatedb/tidegate/internal/ledger"
+	"github.com/tidegatedb/tidegate/internal/mono"
+)
+
+// Reconsider is for a ticket whose proof does not hold for the connection at
+// hand: it takes the dispatch back, waits for a look at the same node that does
+// hold for it, and dispatches again if the node is still eligible then. On false
+// the read has to begin again; a node that gives no such look in time is left
+// out then.
+func (r *Router) Reconsider(ctx context.Context, tk *Ticket, holds func(*freshness.Observation) bool) bool {
+	node, role, reason := tk.Node, tk.Role, tk.reason
+	r.Undo(tk)
+	w := waiter{r: r}
+	defer w.stop(tk)
+	limit := clip(ctx, r.cfg.ProofWait)
+	for {
+		t := r.facts.Table()
+		n := &t.Nodes[node]
+		if n.Err == nil && n.Obs != nil && holds(n.Obs) {
+			return r.again(tk, t, node, role, reason)
+		}
+		asks := ledger.Asks{Nodes: 1 << uint(node)}
+		if n.Err != nil || !w.wait(ctx, t, &asks, limit) {
+			tk.exclude |= 1 << uint(node)
+			tk.retries++
+			return false
+		}
+	}
+}
+
+// again repeats the decision for one node on a newer table.
+func (r *Router) again(tk *Ticket, t *freshness.Table, node int, role tidegate.Role, reason tidegate.Reason) bool {
+	if role == tidegate.RolePrimary {
+		if t.Primary != node {
+			return false
+		}
+		tk.Proof, tk.Epoch = t.Nodes[node].Obs, t.Nodes[node].Epoch
+		r.count(tk)
+		return true
+	}
+	only := need{exclude: ^(uint64(1) << uint(node))}
+	if tk.Class.Need() == tidegate.NeedRelaxed {
+		only.relaxed, only.oldest = true, -1<<63
+		if budget, anyAge := tk.Class.Budget(); !anyAge {
+			only.oldest = mono.Now() - int64(budget)
+		}
+		if l := tk.Ledger; l != nil {
+			l.Lock()
+			defer l.Unlock()
+		}
+		if !r.eligible(t, node, &only) {
+			return false
+		}
+		r.take(tk, t, node, reason)
+		return true
+	}
+	l := tk.Ledger
+	l.Lock()
+	defer l.Unlock()
+	var asks ledger.Asks
+	if i, why, _ := r.pickCausal(l, t, &only, &asks); i != freshness.NoNode {
+		r.take(tk, t, i, why)
+		return true
+	}
+	return false
+}
+
+// Newest returns the two usable replicas with the newest positions, the nodes a
+// read that follows a write will ask.
+func (r *Router) Newest(t *freshness.Table) [2]int {
+	a, b := newest(t, 0)
+	return [2]int{a, b}
+}
+
+// Retries returns how many nodes have failed the ticket's read.
+func (tk *Ticket) Retries() int { return tk.retries }

@@ -1,0 +1,136 @@
+package route
+
+import (
+	"time"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/internal/freshness"
+	"github.com/tidegatedb/tidegate/internal/ledger"
+	"github.com/tidegatedb/tidegate/internal/mono"
+	"github.com/tidegatedb/tidegate/internal/rules"
+)
+
+// Ticket is one read's way through the router. It is not safe for concurrent
+// use; the zero Ticket with Class and Ledger set is ready for [Router.Begin].
+type Ticket struct {
+	Class tidegate.Class
+	// Ledger is the session's, nil without a session.
+	Ledger *ledger.Ledger
+
+	// Node is where the read goes.
+	Node int
+	Role tidegate.Role
+	// Epoch is the history of that node.
+	Epoch tidegate.Epoch
+	// Proof is the observation that the decision rests on; for the primary it
+	// may be nil.
+	Proof *freshness.Observation
+
+	reason   tidegate.Reason
+	required tidegate.Position
+	current  int64
+	unproven bool
+	changed  bool // the session was restarted on this ticket
+	waited   int64
+	retries  int
+	exclude  uint64
+	pinned   bool // to the primary
+	noted    bool // dispatched in the ledger
+	counted  bool // in the node's load
+}
+
+// Decision returns what was decided.
+func (r *Router) Decision(tk *Ticket) tidegate.Decision {
+	d := tidegate.Decision{
+		Cluster: r.cfg.Cluster, Class: tk.Class, Role: tk.Role, Reason: tk.reason, Waited: time.Duration(tk.waited),
+		Required: tk.required, Unproven: tk.unproven, Retries: tk.retries,
+	}
+	if tk.Role != tidegate.RoleUnknown {
+		d.Node = r.cfg.Nodes[tk.Node].Name
+	}
+	if tk.Proof != nil {
+		d.Observed = tk.Proof.Applied
+	}
+	switch {
+	case tk.Role == tidegate.RolePrimary && !tk.unproven:
+		d.StalenessKnown = true
+	case tk.current != 0:
+		d.Staleness, d.StalenessKnown = time.Duration(mono.Now()-tk.current), true
+	}
+	return d
+}
+
+// take notes that the read goes to a replica. The ledger is locked, if there is
+// one.
+func (r *Router) take(tk *Ticket, t *freshness.Table, node int, reason tidegate.Reason) {
+	n := &t.Nodes[node]
+	tk.Node, tk.Role, tk.Proof, tk.Epoch = node, tidegate.RoleReplica, n.Obs, n.Epoch
+	tk.current, tk.reason = n.Current, reason
+	if l := tk.Ledger; l != nil {
+		tk.required = l.Mark()
+		if tk.Class.Need() == tidegate.NeedCausal || rules.EveryClassLeavesSeen.On() {
+			l.Dispatch(t, node, n.Incarnation)
+			tk.noted = true
+		}
+	}
+	r.count(tk)
+}
+
+func (r *Router) count(tk *Ticket) {
+	r.loads[tk.Node].flying.Add(1)
+	tk.counted = true
+}
+
+func (r *Router) uncount(tk *Ticket) {
+	if tk.counted {
+		r.loads[tk.Node].flying.Add(-1)
+		tk.counted = false
+	}
+}
+
+// Done ends a read that was sent: now is when its last row was delivered. It
+// may be called more than once.
+func (r *Router) Done(tk *Ticket, now int64) {
+	r.uncount(tk)
+	if tk.noted {
+		tk.noted = false
+		tk.Ledger.Done(tk.Proof.Incarnation, now)
+	}
+}
+
+// Undo ends a read that was never sent.
+func (r *Router) Undo(tk *Ticket) {
+	r.uncount(tk)
+	if tk.noted {
+		tk.noted = false
+		tk.Ledger.Undo(tk.Proof.Incarnation)
+	}
+}
+
+// Retry ends an attempt that failed before the first row for a reason that need
+// not be the node's.
+func (r *Router) Retry(tk *Ticket, sent bool) {
+	if sent {
+		r.Done(tk, mono.Now())
+	} else {
+		r.Undo(tk)
+	}
+	tk.retries++
+	r.facts.Demand(tk.Node, mono.Now())
+}
+
+// FailToPrimary ends an attempt that a replica cannot serve; the next Begin goes
+// to the primary.
+func (r *Router) FailToPrimary(tk *Ticket) {
+	r.Done(tk, mono.Now())
+	tk.retries++
+	tk.pinned = true
+}
+
+// Failed ends a read that its node failed before the first row; the next
+// [Router.Begin] goes elsewhere. sent tells that the statement may have reached
+// the node.
+func (r *Router) Failed(tk *Ticket, sent bool) {
+	tk.exclude |= 1 << uint(tk.Node)
+	r.Retry(tk, sent)
+}

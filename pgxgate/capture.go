@@ -1,0 +1,77 @@
+package pgxgate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/pgxgate/internal/wire"
+)
+
+// closeTime bounds the farewell to a connection that must not be used again.
+const closeTime = time.Second
+
+func closeNow(c *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	_ = c.Close(ctx)
+}
+
+// readPosition bounds what a read on the primary can have shown: all that was
+// flushed, and with asynchronous commits, which are visible before they are
+// flushed, all that was inserted.
+func (db *DB) readPosition(s *connState, a *wire.Answer) tidegate.Position {
+	if db.async.possible() {
+		return s.layout.at(max(a.Flush, a.Insert))
+	}
+	return s.layout.at(a.Flush)
+}
+
+// writePosition returns a position that the commit of a write is not beyond.
+//
+// Behind a synchronous commit that is the flushed position. Behind an
+// asynchronous one only the inserted one is safe, and also where nobody saw the
+// setting in force: CALL and DO can commit inside with another one.
+func (db *DB) writePosition(s *connState, a *wire.Answer, around bool) tidegate.Position {
+	off := a.AsyncCommit
+	if around {
+		// The setting can be local to the transaction: what counts is the one
+		// before COMMIT.
+		off = off || !a.Before.OK || a.Before.AsyncCommit
+	}
+	if off && (!around || a.Before.OK) {
+		db.async.saw("a captured commit")
+	}
+	if off || a.Called || db.async.possible() {
+		return s.layout.at(max(a.Flush, a.Insert))
+	}
+	return s.layout.at(a.Flush)
+}
+
+// forgotten prepares the position statements again after DEALLOCATE ALL or
+// DISCARD ALL, or else gives the connection up: without them nothing could be
+// captured on it.
+func (db *DB) forgotten(c *pgxpool.Conn, s *connState, a *wire.Answer) {
+	if c == nil || !errors.Is(a.Err, wire.ErrNotPrepared) {
+		return
+	}
+	pc := c.Conn().PgConn()
+	if c.Conn().IsClosed() || pc.IsBusy() || pc.TxStatus() != 'I' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	_, err := pc.Prepare(ctx, wire.AfterName, wire.AfterSQL, nil)
+	if err == nil {
+		_, err = pc.Prepare(ctx, wire.BeforeName, wire.BeforeSQL, nil)
+	}
+	if err != nil {
+		closeNow(c.Conn())
+		return
+	}
+	s.wire.MarkPrepared()
+}

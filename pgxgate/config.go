@@ -1,0 +1,152 @@
+package pgxgate
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tidegatedb/tidegate"
+)
+
+// Config configures [Open].
+type Config struct {
+	// Cluster names the cluster in tokens: 1 to 32 bytes, the same on every
+	// instance.
+	Cluster string
+	// Nodes lists the cluster's servers in any order.
+	Nodes []Node
+	// Zone is where this process is; reads prefer nodes of the same zone. "" means
+	// no preference.
+	Zone string
+	// Wait is how long a causal or relaxed read may wait for a replica to
+	// qualify, unless its class says otherwise. Zero means 20ms; negative means
+	// not at all.
+	Wait time.Duration
+	// ProofWait bounds the wait for the proof that the primary shows what a
+	// session has seen on replicas. Zero means 1s. The caller's deadline clips it.
+	ProofWait time.Duration
+	// ProbeInterval is the time between two probes of a node that nobody asked
+	// for. Zero means 100ms.
+	ProbeInterval time.Duration
+	// ProbeTimeout bounds one probe, connecting included. Zero means 1s.
+	ProbeTimeout time.Duration
+	// DemandRate bounds the probes per second of one node that reads and writes
+	// of this process ask for. Zero means 250. Divide it by the number of
+	// instances.
+	DemandRate float64
+	// DemandBurst is how many of them may follow each other at once. Zero means 8.
+	DemandBurst int
+	// AsyncCommits says whether commits can be acknowledged before they are
+	// durable. Zero means AsyncAuto.
+	AsyncCommits AsyncCommits
+	// PrimaryReads bounds the connections on which Read handles use the primary:
+	// the bulkhead between reads that fall back and writes. Zero means half of
+	// the node's MaxConns, at least one.
+	PrimaryReads int32
+	// ReadUser and ReadPassword, if set, are the role that Read handles connect
+	// as, on every node. It should only be able to read.
+	ReadUser, ReadPassword string
+	// Logger gets changes of role, history and reachability. Nil means silence.
+	Logger *slog.Logger
+}
+
+// Node is one server of the cluster. Exactly one of DSN and Pool must be set.
+type Node struct {
+	// Name is what decisions and logs call the node. "" means host:port.
+	Name string
+	// DSN is a connection string or URL as pgxpool.ParseConfig takes it.
+	DSN string
+	// Pool is the pool's configuration, made by pgxpool.ParseConfig. It is
+	// copied. All hooks, tracers and limits are kept; MaxConns holds for the
+	// node's write pool and for its read pool each.
+	Pool *pgxpool.Config
+	// Zone is where the node is, or "".
+	Zone string
+	// Weight is the node's share of reads relative to the others. Zero means 1.
+	Weight int
+}
+
+// AsyncCommits says whether commits can be acknowledged before they are durable
+// (synchronous_commit = off), anywhere in the cluster and by whomever.
+//
+// Where they can, a safe position of a commit is the end of everything inserted
+// into the log, other transactions' open work included; a replica reaches that
+// only when somebody flushes it. Where they cannot, the flushed position is
+// safe, and reached at once.
+type AsyncCommits uint8
+
+const (
+	// AsyncAuto looks at the settings of the server, the databases and the
+	// roles, and at the setting in force at each captured commit. It treats the
+	// cluster as one with asynchronous commits from the moment one is seen.
+	// Sessions of other programs that switch the setting off for themselves are
+	// not seen: declare AsyncPossible if there are any.
+	AsyncAuto AsyncCommits = iota
+	// AsyncAbsent declares that nobody commits asynchronously. It saves a part
+	// of a round trip's work in each transaction.
+	AsyncAbsent
+	// AsyncPossible declares that somebody may.
+	AsyncPossible
+)
+
+// String returns "auto", "absent" or "possible".
+func (a AsyncCommits) String() string {
+	switch a {
+	case AsyncAuto:
+		return "auto"
+	case AsyncAbsent:
+		return "absent"
+	case AsyncPossible:
+		return "possible"
+	}
+	return "AsyncCommits(" + strconv.Itoa(int(a)) + ")"
+}
+
+func configError(field, format string, args ...any) error {
+	return fmt.Errorf("%w: Config.%s %s", tidegate.ErrConfig, field, fmt.Sprintf(format, args...))
+}
+
+func (c *Config) validate() error {
+	if len(c.Nodes) == 0 {
+		return configError("Nodes", "is empty; give at least one node")
+	}
+	if c.AsyncCommits > AsyncPossible {
+		return configError("AsyncCommits", "is %d; use AsyncAuto, AsyncAbsent or AsyncPossible", c.AsyncCommits)
+	}
+	if c.PrimaryReads < 0 {
+		return configError("PrimaryReads", "is %d; use a positive number of connections, or zero for the default", c.PrimaryReads)
+	}
+	if c.ReadPassword != "" && c.ReadUser == "" {
+		return configError("ReadUser", "is empty although ReadPassword is set; name the role")
+	}
+	return nil
+}
+
+// poolConfig returns the node's own copy of its pool configuration.
+func (n *Node) poolConfig(i int) (*pgxpool.Config, error) {
+	field := fmt.Sprintf("Nodes[%d]", i)
+	switch {
+	case n.DSN != "" && n.Pool != nil:
+		return nil, configError(field, "has both DSN and Pool; set one of them")
+	case n.Pool != nil:
+		return n.Pool.Copy(), nil
+	case n.DSN == "":
+		return nil, configError(field+".DSN", "is empty; give a connection string, or set Pool")
+	}
+	cfg, err := pgxpool.ParseConfig(n.DSN)
+	if err != nil {
+		return nil, fmt.Errorf("%w: Config.%s.DSN: %w", tidegate.ErrConfig, field, err)
+	}
+	return cfg, nil
+}
+
+func (n *Node) name(cfg *pgxpool.Config) string {
+	if n.Name != "" {
+		return n.Name
+	}
+	return net.JoinHostPort(cfg.ConnConfig.Host, strconv.Itoa(int(cfg.ConnConfig.Port)))
+}

@@ -1,0 +1,109 @@
+package pgxgate
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/engine"
+)
+
+// DB routes the statements of one cluster. It is safe for concurrent use.
+type DB struct {
+	core  *engine.Core
+	nodes []*node
+	async asyncState
+
+	closeOnce sync.Once
+}
+
+// Open starts to watch the cluster's nodes and returns when each has been asked
+// once, with whatever result, or when ctx ends. Nodes may be down, and there need
+// not be a primary: writes say so until there is one. Errors wrap
+// [tidegate.ErrConfig] and name the field, or are the context's. The caller must
+// [DB.Close] it.
+//
+// Each node gets one connection for probes, and pools that are made when they
+// are first used: for writes and for reads on the primary, for reads on a
+// replica.
+func Open(ctx context.Context, cfg Config) (*DB, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	logger := cfg.Logger
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	db := &DB{async: asyncState{declared: cfg.AsyncCommits, logger: logger.With("cluster", cfg.Cluster)}}
+	ec := engine.Config{
+		Cluster: cfg.Cluster, Zone: cfg.Zone, Wait: cfg.Wait, ProofWait: cfg.ProofWait, ProbeInterval: cfg.ProbeInterval,
+		ProbeTimeout: cfg.ProbeTimeout, DemandRate: cfg.DemandRate, DemandBurst: cfg.DemandBurst, Logger: cfg.Logger,
+	}
+	for i := range cfg.Nodes {
+		base, err := cfg.Nodes[i].poolConfig(i)
+		if err != nil {
+			return nil, err
+		}
+		n := &node{name: cfg.Nodes[i].name(base), base: base, watch: newWatch(db, base), read: cfg}
+		db.nodes = append(db.nodes, n)
+		ec.Nodes = append(ec.Nodes, engine.Node{Name: n.name, Source: n.watch, Zone: cfg.Nodes[i].Zone, Weight: cfg.Nodes[i].Weight})
+	}
+	var err error
+	if db.core, err = engine.New(ec); err != nil {
+		return nil, err
+	}
+	if err := db.core.Ready(ctx); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// Close stops watching, and closes all connections when those in use have been
+// given back. Reads and writes fail with [tidegate.ErrClosed] from then on.
+func (db *DB) Close() {
+	db.closeOnce.Do(func() {
+		db.core.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		for _, n := range db.nodes {
+			n.watch.close(ctx)
+		}
+		for _, n := range db.nodes {
+			n.close()
+		}
+	})
+}
+
+// Read returns the handle for reads of a class. It is cheap, safe for concurrent
+// use, and has the methods that sqlc and its like ask of a database.
+func (db *DB) Read(class tidegate.Class) Reader { return Reader{db, class} }
+
+// Write returns the handle for writes. It is cheap, safe for concurrent use, and
+// has the methods that sqlc and its like ask of a database.
+func (db *DB) Write() Writer { return Writer{db} }
+
+// Primary returns the plain pool of the primary, for migrations, LISTEN, job
+// queues and whatever else needs a connection as it is. Nothing is captured on
+// it: tell the session of writes by [tidegate.Wrote]. It fails with
+// [tidegate.ErrNoPrimary]. After a failover it is another pool: ask again.
+func (db *DB) Primary() (*pgxpool.Pool, error) {
+	i, ok := db.core.Primary()
+	if !ok {
+		return nil, tidegate.ErrNoPrimary
+	}
+	return db.nodes[i].pool(writes)
+}
+
+// Explain says for each node why a read of the class may or may not go there now
+// for the context's session.
+func (db *DB) Explain(ctx context.Context, class tidegate.Class) engine.Explanation {
+	return db.core.Explain(ctx, class)
+}
+
+// Stats returns counters since Open.
+func (db *DB) Stats() engine.Stats { return db.core.Stats() }

@@ -1,0 +1,171 @@
+package pgxgate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/engine"
+	"github.com/tidegatedb/tidegate/pgxgate/internal/wire"
+)
+
+// maxAttempts bounds how often one read is tried.
+const maxAttempts = 4
+
+// lease is a read's hold on a proven connection.
+type lease struct {
+	db       *DB
+	read     engine.Read
+	conn     *pgxpool.Conn
+	state    *connState
+	armed    bool
+	attempts int
+}
+
+// take finds a node, and a connection to it that the proof holds for.
+func (l *lease) take(ctx context.Context, class tidegate.Class) error {
+	for {
+		if err := l.db.core.Begin(ctx, class, &l.read); err != nil {
+			return err
+		}
+		err := l.acquire(ctx)
+		if err != nil {
+			if !l.tryElsewhere(ctx, err, false) {
+				return err
+			}
+			continue
+		}
+		if l.db.core.Admit(ctx, &l.read, &l.state.born) && l.roleHolds() {
+			return nil
+		}
+		l.giveBack()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if l.attempts++; l.attempts >= maxAttempts {
+			return l.db.core.Refuse(&l.read)
+		}
+	}
+}
+
+func (l *lease) acquire(ctx context.Context) error {
+	u := replicaReads
+	if l.read.Primary() {
+		u = primaryReads
+	}
+	p, err := l.db.nodes[l.read.Node()].pool(u)
+	if err == nil {
+		l.conn, err = p.Acquire(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	l.state = stateOf(l.conn.Conn())
+	return nil
+}
+
+// roleHolds asks the connection itself: a server is promoted, and its
+// connections live on. Servers before 14 do not tell.
+func (l *lease) roleHolds() bool {
+	v := l.conn.Conn().PgConn().ParameterStatus("in_hot_standby")
+	if v == "" || (v == "on") != l.read.Primary() {
+		return true
+	}
+	l.db.core.Suspect(l.read.Node())
+	if l.read.Primary() {
+		l.db.core.Retry(&l.read, false)
+	} else {
+		l.db.core.Fail(&l.read, false)
+	}
+	return false
+}
+
+// arm asks for the position behind the next command, where the session needs it.
+func (l *lease) arm(a wire.Ask) {
+	if l.read.Captures() && l.state.wire != nil {
+		l.state.wire.Arm(a)
+		l.armed = true
+	}
+}
+
+// capture takes the position of a read on the primary.
+func (l *lease) capture() {
+	if !l.armed {
+		return
+	}
+	l.armed = false
+	a := l.state.wire.Take()
+	if !a.Sent {
+		return
+	}
+	if !a.OK {
+		l.db.core.Lost(&l.read)
+		l.db.forgotten(l.conn, l.state, &a)
+		return
+	}
+	l.db.core.At(&l.read, &l.state.born, l.db.readPosition(l.state, &a))
+}
+
+// end ends a read whose statement was sent.
+func (l *lease) end() {
+	if l.conn == nil {
+		return
+	}
+	l.capture()
+	l.db.core.End(&l.read)
+	l.release()
+}
+
+// release gives the connection back, or closes one that a statement has made
+// able to write.
+func (l *lease) release() {
+	c := l.conn.Conn()
+	if v := c.PgConn().ParameterStatus(readOnlySetting); v != "" && v != "on" && !c.IsClosed() {
+		closeNow(c)
+	}
+	l.conn.Release()
+	l.conn, l.state = nil, nil
+}
+
+// giveBack returns a connection that was not used.
+func (l *lease) giveBack() {
+	l.conn.Release()
+	l.conn, l.state = nil, nil
+}
+
+// tryElsewhere ends the attempt on this node and reports whether the read may be
+// tried again. sent tells that the statement may have reached the node.
+func (l *lease) tryElsewhere(ctx context.Context, err error, sent bool) bool {
+	r := remedyFor(ctx, err, l.read.Primary())
+	l.attempts++
+	if l.conn != nil {
+		l.capture()
+		l.release()
+	}
+	if r == surface || l.attempts >= maxAttempts {
+		l.db.core.End(&l.read)
+		return false
+	}
+	switch {
+	case r == onPrimary:
+		l.db.core.FailToPrimary(&l.read)
+	case r == sameAgain || l.read.Primary():
+		// The primary has no elsewhere: its next connection may be sound.
+		l.db.core.Retry(&l.read, sent)
+	default:
+		l.db.core.Fail(&l.read, sent)
+	}
+	return true
+}
+
+// lostNetwork reports whether the error comes from the connection.
+func lostNetwork(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "unexpected EOF")
+}

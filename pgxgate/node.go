@@ -1,0 +1,129 @@
+package pgxgate
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/pgxgate/internal/wire"
+)
+
+// use is what a pool's connections are for.
+type use uint8
+
+const (
+	// writes: the user's own settings, positions are taken.
+	writes use = iota
+	// primaryReads: read-only, few, positions are taken: the bulkhead between
+	// reads that fall back and writes.
+	primaryReads
+	// replicaReads: read-only.
+	replicaReads
+	uses
+)
+
+// readOnlySetting keeps Read handles from writing, also on a server that has
+// been promoted under them. Servers from 14 on report it, so that a statement
+// that switched it off is noticed before its connection is used again.
+const readOnlySetting = "default_transaction_read_only"
+
+// node is one server and the pools to it, made when they are first needed.
+type node struct {
+	name  string
+	base  *pgxpool.Config
+	watch *watch
+	read  Config // for PrimaryReads, ReadUser, ReadPassword
+	pools [uses]atomic.Pointer[pgxpool.Pool]
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// pool returns the node's pool for a use.
+func (n *node) pool(u use) (*pgxpool.Pool, error) {
+	if p := n.pools[u].Load(); p != nil {
+		return p, nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, tidegate.ErrClosed
+	}
+	if p := n.pools[u].Load(); p != nil {
+		return p, nil
+	}
+	// A background context: the pool outlives the call that needed it first.
+	p, err := pgxpool.NewWithConfig(context.Background(), n.config(u))
+	if err != nil {
+		return nil, err
+	}
+	n.pools[u].Store(p)
+	return p, nil
+}
+
+// config returns the user's configuration with our hooks behind the user's.
+func (n *node) config(u use) *pgxpool.Config {
+	cfg := n.base.Copy()
+	if u != writes {
+		cfg.ConnConfig.RuntimeParams[readOnlySetting] = "on"
+		if n.read.ReadUser != "" {
+			cfg.ConnConfig.User, cfg.ConnConfig.Password = n.read.ReadUser, n.read.ReadPassword
+		}
+		// One statement at a time: a simple-protocol string could hold several.
+		if cfg.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
+			cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+		}
+	}
+	if u == primaryReads {
+		cfg.MaxConns = n.read.PrimaryReads
+		if cfg.MaxConns == 0 {
+			cfg.MaxConns = max(1, n.base.MaxConns/2)
+		}
+		cfg.MinConns, cfg.MinIdleConns = min(cfg.MinConns, cfg.MaxConns), min(cfg.MinIdleConns, cfg.MaxConns)
+	}
+	if u != replicaReads {
+		user := cfg.ConnConfig.AfterNetConnect
+		cfg.ConnConfig.AfterNetConnect = func(ctx context.Context, c *pgconn.Config, nc net.Conn) (net.Conn, error) {
+			if user != nil {
+				var err error
+				if nc, err = user(ctx, c, nc); err != nil {
+					return nc, err
+				}
+			}
+			return wire.Wrap(nc), nil
+		}
+	}
+	user := cfg.AfterConnect
+	cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		if user != nil {
+			if err := user(ctx, c); err != nil {
+				return err
+			}
+		}
+		w, _ := c.PgConn().Conn().(*wire.Conn)
+		s, err := bear(ctx, c.PgConn(), w)
+		if err != nil {
+			return err
+		}
+		c.PgConn().CustomData()[stateKey] = s
+		return nil
+	}
+	return cfg
+}
+
+func (n *node) close() {
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
+	for u := range n.pools {
+		if p := n.pools[u].Load(); p != nil {
+			p.Close()
+		}
+	}
+}

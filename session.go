@@ -1,0 +1,163 @@
+package tidegate
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+)
+
+// Session is one user's or one job's causal history: the marks that its reads
+// must respect. It is safe for concurrent use; requests of one session may run
+// in parallel. Create one with [NewSession]; the zero Session works too, but
+// then first reads of parallel requests need not agree on a replica.
+//
+// A Session does not know what a replica is and never expires by itself: it
+// lives as long as the request, job or connection that holds it, and goes on in
+// its [Token].
+type Session struct {
+	nonce   uint64
+	mu      sync.Mutex // serialises writers of entries
+	entries atomic.Pointer[[]sessionEntry]
+}
+
+// A Ledger is an adapter's bookkeeping of one session in one cluster: marks with
+// the times and the reads in flight that turn them into decisions. It is safe
+// for concurrent use.
+type Ledger interface {
+	// Marks returns what the session must see, one mark for each epoch.
+	Marks() []Mark
+	// Merge joins marks that arrive from elsewhere.
+	Merge([]Mark)
+	// CatchUp makes the session require all that is committed up to now.
+	CatchUp()
+}
+
+type sessionEntry struct {
+	cluster string
+	ledger  Ledger // nil until a database of this cluster is used
+	marks   []Mark // what arrived before that
+}
+
+// NewSession starts the history of somebody who has none, or goes on with the
+// histories that the tokens carry.
+func NewSession(tokens ...Token) *Session {
+	s := &Session{}
+	for _, t := range tokens {
+		if s.nonce == 0 {
+			s.nonce = t.nonce
+		}
+	}
+	if s.nonce == 0 {
+		s.nonce = rand.Uint64() | 1
+	}
+	for _, t := range tokens {
+		s.Merge(t)
+	}
+	return s
+}
+
+func (s *Session) load() []sessionEntry {
+	if p := s.entries.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Ledger returns the session's ledger for a cluster, made by open when there is
+// none yet. It is for adapters. open gets the session's nonce, by which parallel
+// first reads agree on a replica, and the marks that have arrived so far; it
+// must not call the session.
+func (s *Session) Ledger(cluster string, open func(nonce uint64, marks []Mark) Ledger) Ledger {
+	for _, e := range s.load() {
+		if e.cluster == cluster && e.ledger != nil {
+			return e.ledger
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, commit := s.edit(cluster)
+	if e.ledger == nil {
+		// A Token call may still read the published marks: open gets a copy.
+		e.ledger, e.marks = open(s.nonce, mergeMarks(nil, e.marks)), nil
+		commit()
+	}
+	return e.ledger
+}
+
+// edit returns a copy of the cluster's entry in a copy of the list, and the
+// function that publishes the list. The caller holds s.mu.
+func (s *Session) edit(cluster string) (*sessionEntry, func()) {
+	next := append([]sessionEntry(nil), s.load()...)
+	for i := range next {
+		if next[i].cluster == cluster {
+			return &next[i], func() { s.entries.Store(&next) }
+		}
+	}
+	next = append(next, sessionEntry{cluster: cluster})
+	return &next[len(next)-1], func() { s.entries.Store(&next) }
+}
+
+// Merge joins what a token says into the session: afterwards the session must
+// see what either required. An event that makes another user's session read
+// again carries such a token.
+func (s *Session) Merge(t Token) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, m := range t.marks {
+		if clusterSeen(t.marks[:i], m.Cluster) {
+			continue
+		}
+		var of []Mark
+		for _, n := range t.marks[i:] {
+			if n.Cluster == m.Cluster {
+				of = append(of, n.Clone())
+			}
+		}
+		e, commit := s.edit(m.Cluster)
+		if e.ledger != nil {
+			e.ledger.Merge(of)
+			continue
+		}
+		// The published list is immutable: merge into a copy of the marks.
+		e.marks = mergeMarks(mergeMarks(nil, e.marks), of)
+		commit()
+	}
+}
+
+func clusterSeen(marks []Mark, cluster string) bool {
+	for _, m := range marks {
+		if m.Cluster == cluster {
+			return true
+		}
+	}
+	return false
+}
+
+// CatchUp makes the session's next reads of a cluster see all that is committed
+// by now. It is for a write whose outcome is not known and for one that went
+// another way: see [Wrote].
+func (s *Session) CatchUp(cluster string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, commit := s.edit(cluster)
+	if e.ledger != nil {
+		e.ledger.CatchUp()
+		return
+	}
+	e.marks = mergeMarks(mergeMarks(nil, e.marks), []Mark{{Cluster: cluster, CatchUp: true}})
+	commit()
+}
+
+// Token returns the session's history for the wire. Reads in flight count as
+// made.
+func (s *Session) Token() Token {
+	t := Token{nonce: s.nonce}
+	for _, e := range s.load() {
+		marks := e.marks
+		if e.ledger != nil {
+			marks = e.ledger.Marks()
+		}
+		t.marks = mergeMarks(t.marks, marks)
+	}
+	return t
+}

@@ -1,0 +1,238 @@
+package tidegate
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+// tokenVersion is the first byte of a token's binary form. A reader refuses
+// versions it does not know.
+const tokenVersion = 1
+
+// MaxTokenBytes bounds a token's binary form. A token within the bounds on its
+// parts ([MaxMarks], [MaxSeen], [MaxPending], [MaxClusterName]) is below it.
+const MaxTokenBytes = 1536
+
+// Token is a session's history on the wire: its marks for one or more clusters.
+// It is opaque to applications, immutable and safe for concurrent use. The zero
+// Token requires nothing.
+//
+// A token holds positions and no data: one that falls into other hands lets them
+// ask for freshness, never see anything. It is signed by a [Keyring] where it
+// meets a client.
+type Token struct {
+	nonce uint64
+	marks []Mark
+}
+
+// NewToken returns a token of the given marks. It is for adapters and carriers;
+// an application takes [Session.Token].
+func NewToken(marks ...Mark) Token { return Token{marks: mergeMarks(nil, marks)} }
+
+// IsZero reports whether the token requires nothing.
+func (t Token) IsZero() bool { return len(t.marks) == 0 }
+
+// Marks returns a copy of the token's marks. The same cluster can appear once
+// for each epoch.
+func (t Token) Marks() []Mark { return mergeMarks(nil, t.marks) }
+
+// Merge returns a token that requires what either requires.
+func (t Token) Merge(u Token) Token {
+	n := t.nonce
+	if n == 0 {
+		n = u.nonce
+	}
+	return Token{nonce: n, marks: mergeMarks(mergeMarks(nil, t.marks), u.marks)}
+}
+
+// Flags of an encoded mark.
+const (
+	flagStrict = 1 << iota
+	flagShownStrict
+	flagShown
+	flagCatchUp
+	flagPrimary
+	flagsKnown = flagStrict | flagShownStrict | flagShown | flagCatchUp | flagPrimary
+)
+
+// AppendBinary appends the token's unsigned binary form: version, nonce, number
+// of marks, then each mark. Marks that list more incarnations than [MaxSeen], or
+// more pending outcomes than [MaxPending], are written as a catch-up of unknown
+// birth. It fails with [ErrTokenTooLarge] when the token has too many marks or a
+// cluster's name does not fit, and returns b as it was then.
+func (t Token) AppendBinary(b []byte) ([]byte, error) {
+	if len(t.marks) > MaxMarks {
+		return b, fmt.Errorf("%w: %d marks, at most %d fit; keep fewer clusters in one session", ErrTokenTooLarge, len(t.marks), MaxMarks)
+	}
+	start := len(b)
+	b = append(b, tokenVersion)
+	b = binary.BigEndian.AppendUint64(b, t.nonce)
+	b = append(b, byte(len(t.marks)))
+	for _, m := range t.marks {
+		if len(m.Cluster) == 0 || len(m.Cluster) > MaxClusterName {
+			return b[:start], fmt.Errorf("%w: the cluster name %q has %d bytes; use 1 to %d", ErrTokenTooLarge, m.Cluster, len(m.Cluster), MaxClusterName)
+		}
+		b = m.bounded().append(b)
+	}
+	return b, nil
+}
+
+// bounded turns lists that outgrew a token into a catch-up: what they would
+// have required is part of "all that is committed up to now". A pending outcome
+// is not, so a list of them that is too long can never be settled.
+func (m Mark) bounded() Mark {
+	if len(m.Seen) > MaxSeen {
+		m.Seen, m.CatchUp = nil, true
+	}
+	if len(m.Pending) > MaxPending {
+		m.Pending, m.CatchUp, m.Primary = nil, true, noPrimary
+	}
+	return m
+}
+
+func (m Mark) append(b []byte) []byte {
+	var flags byte
+	set := func(on bool, f byte) {
+		if on {
+			flags |= f
+		}
+	}
+	set(m.Position.strict, flagStrict)
+	set(!m.Shown.IsZero(), flagShown)
+	set(m.Shown.strict, flagShownStrict)
+	set(m.CatchUp, flagCatchUp)
+	set(m.Primary != 0, flagPrimary)
+	b = append(b, byte(len(m.Cluster)))
+	b = append(b, m.Cluster...)
+	b = append(b, flags)
+	b = binary.BigEndian.AppendUint64(b, m.Epoch.System)
+	b = binary.AppendUvarint(b, m.Epoch.Line)
+	b = binary.AppendUvarint(b, m.Position.n)
+	if flags&flagShown != 0 {
+		b = binary.AppendUvarint(b, m.Shown.n)
+	}
+	if flags&flagPrimary != 0 {
+		b = binary.BigEndian.AppendUint64(b, uint64(m.Primary))
+	}
+	b = append(b, byte(len(m.Seen)<<4|len(m.Pending)))
+	for _, id := range m.Seen {
+		b = binary.BigEndian.AppendUint64(b, uint64(id))
+	}
+	for _, p := range m.Pending {
+		b = binary.BigEndian.AppendUint64(b, p)
+	}
+	return b
+}
+
+// ParseBinary reads what [Token.AppendBinary] wrote. It accepts exactly one
+// encoding of each token, and fails with [ErrTokenMalformed] or
+// [ErrTokenTooLarge]; nothing is advanced then.
+func ParseBinary(b []byte) (Token, error) {
+	if len(b) > MaxTokenBytes {
+		return Token{}, fmt.Errorf("%w: %d bytes, at most %d", ErrTokenTooLarge, len(b), MaxTokenBytes)
+	}
+	r := reader{b: b}
+	if v := r.byte(); !r.bad && v != tokenVersion {
+		return Token{}, fmt.Errorf("%w: version %d, this release reads version %d", ErrTokenMalformed, v, tokenVersion)
+	}
+	t := Token{nonce: r.uint64()}
+	n := int(r.byte())
+	if n > MaxMarks {
+		return Token{}, fmt.Errorf("%w: %d marks, at most %d", ErrTokenMalformed, n, MaxMarks)
+	}
+	for range n {
+		m := r.mark()
+		if r.bad {
+			break
+		}
+		for _, o := range t.marks {
+			r.bad = r.bad || o.Cluster == m.Cluster && o.Epoch == m.Epoch
+		}
+		t.marks = append(t.marks, m)
+	}
+	if r.bad || len(r.b) != 0 {
+		return Token{}, ErrTokenMalformed
+	}
+	return t, nil
+}
+
+// reader takes a token apart; after the first thing that does not fit it is bad
+// and returns zeros.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) take(n int) []byte {
+	if r.bad || len(r.b) < n {
+		r.bad = true
+		return nil
+	}
+	p := r.b[:n]
+	r.b = r.b[n:]
+	return p
+}
+
+func (r *reader) byte() byte {
+	if p := r.take(1); p != nil {
+		return p[0]
+	}
+	return 0
+}
+
+func (r *reader) uint64() uint64 {
+	if p := r.take(8); p != nil {
+		return binary.BigEndian.Uint64(p)
+	}
+	return 0
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	// The last byte of a minimal encoding is not zero, unless it is the only one.
+	if n <= 0 || n > 1 && r.b[n-1] == 0 {
+		r.bad = true
+		return 0
+	}
+	r.take(n)
+	return v
+}
+
+func (r *reader) mark() (m Mark) {
+	name := r.take(int(r.byte()))
+	flags := r.byte()
+	r.bad = r.bad || len(name) == 0 || len(name) > MaxClusterName || flags&^flagsKnown != 0
+	m.Cluster = string(name)
+	m.Epoch.System = r.uint64()
+	m.Epoch.Line = r.uvarint()
+	m.Position = Position{r.uvarint(), flags&flagStrict != 0}
+	if flags&flagShown != 0 {
+		m.Shown = Position{r.uvarint(), flags&flagShownStrict != 0}
+		r.bad = r.bad || m.Shown.IsZero()
+	} else {
+		r.bad = r.bad || flags&flagShownStrict != 0
+	}
+	m.CatchUp = flags&flagCatchUp != 0
+	if flags&flagPrimary != 0 {
+		m.Primary = Incarnation(r.uint64())
+		r.bad = r.bad || m.Primary == 0 || !m.CatchUp
+	}
+	lens := r.byte()
+	seen, pending := int(lens>>4), int(lens&15)
+	if seen > MaxSeen || pending > MaxPending {
+		r.bad = true
+		return
+	}
+	for range seen {
+		id := Incarnation(r.uint64())
+		r.bad = r.bad || slices.Contains(m.Seen, id)
+		m.Seen = append(m.Seen, id)
+	}
+	for range pending {
+		p := r.uint64()
+		r.bad = r.bad || slices.Contains(m.Pending, p)
+		m.Pending = append(m.Pending, p)
+	}
+	return
+}
