@@ -19,7 +19,8 @@ type Table struct {
 	// same line: writes must be refused, nobody can tell which one is right.
 	Conflict bool
 	// Epoch is the history of the newest primary that was seen, also while it is
-	// unreachable. The zero Epoch means that none has been seen yet.
+	// unreachable. Before one has been seen it is what the replicas say, if they
+	// can tell and agree; the zero Epoch means that nobody knows yet.
 	Epoch tidegate.Epoch
 	// Shown is a position of Epoch up to which the primary has been proven to
 	// show every commit. It only grows within an epoch.
@@ -30,18 +31,18 @@ type Table struct {
 
 // Node is what the table has of one node.
 type Node struct {
-	// Applied, Incarnation and Sent repeat the observation's, so that the router
-	// reads one cache line.
-	Applied     tidegate.Position
-	Incarnation tidegate.Incarnation
-	Sent        int64
+	// Applied, Incarnation and Sent repeat the observation's. What a causal read
+	// looks at comes first, in one cache line.
+	Applied tidegate.Position
 	// Usable tells that the node answers, is a replica and provably belongs to
 	// the table's epoch.
-	Usable bool
+	Usable      bool
+	Incarnation tidegate.Incarnation
 	// Current is the send time of the newest look at the primary whose position
 	// this replica has applied, or zero when it is not known: what the node
 	// shows is at most now - Current old.
 	Current int64
+	Sent    int64
 	// Epoch is the node's history as far as it is known: the observation's, or
 	// the table's for a replica that cannot tell its line while only one history
 	// has ever been in sight.
@@ -118,6 +119,11 @@ func (t *Table) settle(h *histories) {
 		} else if e := t.Nodes[p].Obs.Epoch; e != t.Epoch {
 			t.Epoch, t.Shown = e, tidegate.Position{}
 		}
+	}
+	if !t.Epoch.Known() && !h.more {
+		// No primary has been seen yet: replicas that can tell their line and
+		// agree are the only history in sight.
+		t.Epoch = h.first
 	}
 	for i := range t.Nodes {
 		n := &t.Nodes[i]
