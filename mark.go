@@ -57,11 +57,9 @@ func (m *Mark) merge(n Mark) {
 	m.Shown = m.Shown.Join(n.Shown)
 	m.Seen = union(m.Seen, n.Seen)
 	m.Pending = union(m.Pending, n.Pending)
-	switch {
-	case m.CatchUp && n.CatchUp:
+	if n.CatchUp {
 		m.Primary = JoinBirth(m.Primary, n.Primary)
-	case n.CatchUp:
-		m.CatchUp, m.Primary = true, n.Primary
+		m.CatchUp = true
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"strconv"
 	"strings"
 
@@ -148,11 +149,12 @@ func (s *connState) read(row [][]byte) error {
 // see that, so that a reused number is not taken for it.
 func processID(pid, startMicros int64) uint64 { return uint64(pid)<<32 | uint64(uint32(startMicros)) }
 
-// hash is FNV-1a over length-separated parts; never zero.
+// hash is FNV-1a over separated parts; never zero or all ones, which mean
+// "unknown" and "none" where identities are compared.
 func hash(parts ...string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(strings.Join(parts, "\x00")))
-	return max(h.Sum64(), 1)
+	return min(max(h.Sum64(), 1), math.MaxUint64-1)
 }
 
 // capability turns a refusal of the functions that everything rests on into an

@@ -133,7 +133,7 @@ func (n *Node) poolConfig(i int) (*pgxpool.Config, error) {
 	case n.DSN != "" && n.Pool != nil:
 		return nil, configError(field, "has both DSN and Pool; set one of them")
 	case n.Pool != nil:
-		return n.Pool.Copy(), nil
+		return n.Pool.Copy(), channelBinding(field+".Pool", n.Pool)
 	case n.DSN == "":
 		return nil, configError(field+".DSN", "is empty; give a connection string, or set Pool")
 	}
@@ -141,7 +141,16 @@ func (n *Node) poolConfig(i int) (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: Config.%s.DSN: %w", tidegate.ErrConfig, field, err)
 	}
-	return cfg, nil
+	return cfg, channelBinding(field+".DSN", cfg)
+}
+
+// channelBinding refuses what pgx could not do on a wrapped connection: it looks
+// for the TLS connection to bind to and would not find it.
+func channelBinding(field string, cfg *pgxpool.Config) error {
+	if cfg.ConnConfig.ChannelBinding == "require" {
+		return configError(field, "asks for channel_binding=require, which does not work on connections that take positions; use prefer, which authenticates without binding then")
+	}
+	return nil
 }
 
 func (n *Node) name(cfg *pgxpool.Config) string {

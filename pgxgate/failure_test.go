@@ -61,7 +61,7 @@ func TestBackendKilledUnderLoad(t *testing.T) {
 	victim := c.Replicas()[0]
 	// The opportunity: somebody who looks at the victim alone sees it go back.
 	look := func() (v int64) {
-		out, err := victim.SQL(context.Background(), "postgres", "select v from kv where k = 1")
+		out, err := ask(context.Background(), victim, "select v from kv where k = 1")
 		if err != nil {
 			return -1
 		}
@@ -244,7 +244,7 @@ func TestNoPrimaryIsAnErrorOfWritesOnly(t *testing.T) {
 // still finds its proof.
 func TestConnectionsLiveBriefly(t *testing.T) {
 	c := cluster(t)
-	const life, enough = 100 * time.Millisecond, 12
+	const life, enough = 500 * time.Millisecond, 8
 	var born atomic.Int64
 	db := open(t, c, func(cfg *pgxgate.Config) {
 		for i := range cfg.Nodes {

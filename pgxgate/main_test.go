@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/internal/pgcluster"
 	"github.com/tidegatedb/tidegate/pgxgate"
@@ -49,7 +51,7 @@ func cluster(t *testing.T) *pgcluster.Cluster {
 	shared.once.Do(func() {
 		shared.cluster, shared.err = pgcluster.Start(context.Background(), pgcluster.Config{Install: in, Replicas: 2})
 		if shared.err == nil {
-			_, shared.err = shared.cluster.Primary().SQL(context.Background(), "postgres", setup)
+			_, shared.err = ask(context.Background(), shared.cluster.Primary(), setup)
 		}
 	})
 	if shared.err != nil {
@@ -62,9 +64,7 @@ func cluster(t *testing.T) *pgcluster.Cluster {
 func ownCluster(t *testing.T, cfg pgcluster.Config) *pgcluster.Cluster {
 	t.Helper()
 	c := pgcluster.ForTest(t, cfg)
-	if _, err := c.Primary().SQL(t.Context(), "postgres", setup); err != nil {
-		t.Fatal(err)
-	}
+	sql(t, c.Primary(), setup)
 	return c
 }
 
@@ -107,14 +107,31 @@ func key(t *testing.T) int64 {
 	return k
 }
 
-// sql runs statements on a server as superuser.
+// sql runs statements on a server as superuser and returns the first value of
+// the last one.
 func sql(t *testing.T, s *pgcluster.Server, text string) string {
 	t.Helper()
-	out, err := s.SQL(t.Context(), "postgres", text)
+	out, err := ask(t.Context(), s, text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
+}
+
+func ask(ctx context.Context, s *pgcluster.Server, text string) (string, error) {
+	c, err := pgconn.Connect(ctx, s.DSN("", "postgres"))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	all, err := c.Exec(ctx, text).ReadAll()
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	if rows := all[len(all)-1].Rows; len(rows) > 0 && len(rows[0]) > 0 {
+		return string(rows[0][0]), nil
+	}
+	return "", nil
 }
 
 // pause stops a replica from replaying until the test ends or resume is called.
@@ -126,7 +143,7 @@ func pause(t *testing.T, s *pgcluster.Server) (resume func()) {
 	var once sync.Once
 	resume = func() {
 		once.Do(func() {
-			if _, err := s.SQL(context.Background(), "postgres", "select pg_wal_replay_resume()"); err != nil {
+			if _, err := ask(context.Background(), s, "select pg_wal_replay_resume()"); err != nil {
 				t.Error(err)
 			}
 		})

@@ -1,0 +1,129 @@
+# Everything that is run on this repository. `make` alone lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS += --no-builtin-rules
+
+# Go's own installer puts it here, and not every shell has it on PATH.
+ifeq ($(shell command -v go 2>/dev/null),)
+ifneq ($(wildcard /usr/local/go/bin/go),)
+export PATH := $(PATH):/usr/local/go/bin
+endif
+endif
+
+# The modules of the workspace, and their packages.
+MODULES := . pgxgate cmd/tidegate tools
+ALL     := ./... ./pgxgate/... ./cmd/tidegate/... ./tools/...
+
+PKG       ?= $(ALL)
+RACE      ?= -race
+TESTFLAGS ?= -timeout 15m
+FUZZTIME  ?= 5s
+FUZZ      ?=
+BENCH     ?= .
+BENCHTIME ?= 1s
+BENCHPKG  ?= ./...
+COUNT     ?= 1
+LABFLAGS  ?=
+
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI         := $(CURDIR)/.cache/golangci-lint-$(GOLANGCI_VERSION)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets and the variables they take
+	@echo 'usage: make TARGET [VARIABLE=value]'
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo '  PKG=./internal/route/...   test, lint: only these packages (lint: of the root module)'
+	@echo '  TESTFLAGS="-run Name -v"   test: more flags for go test'
+	@echo '  RACE=                      test: without the race detector'
+	@echo '  LABFLAGS="--json"          lab: flags for tidegate lab (see: bin/tidegate lab --help)'
+	@echo '  FUZZTIME=1m FUZZ=Token     fuzz-smoke: how long for each target, and which'
+	@echo '  BENCH=Pick BENCHTIME=1x COUNT=10 BENCHPKG=./internal/route/...   bench'
+	@echo '  TIDEGATE_PG_BIN=/folder    the PostgreSQL to use; else PATH and the usual folders'
+
+.PHONY: lab
+lab: need-go need-postgres build ## a primary, two replicas and two ways to route reads, side by side
+	@bin/tidegate lab $(LABFLAGS)
+
+.PHONY: build
+build: need-go ## build the command line tool as bin/tidegate
+	@go build -o bin/ ./cmd/tidegate
+
+# The log is a new file every time, so that go test never answers from its
+# cache for a package that asks a server: the list at the end is of this run.
+.PHONY: test
+test: need-go need-postgres $(if $(RACE),need-cc) ## test all modules with the race detector, on real servers
+	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; status=0; \
+	TIDEGATE_REQUIRE_PG=1 TIDEGATE_ENGINES_LOG=$$log $(if $(RACE),CGO_ENABLED=1) \
+		go test $(RACE) $(TESTFLAGS) $(PKG) || status=$$?; \
+	if [ -s "$$log" ]; then \
+		echo 'engines that ran:'; sort "$$log" | uniq -c | sed 's/^ *\([0-9]*\) /  \1 x /'; \
+	else \
+		echo 'engines that ran: none, no test of this run asked for a server'; \
+	fi; \
+	exit $$status
+
+.PHONY: lint
+lint: need-go $(GOLANGCI) ## lint all modules: style, mistakes and the fences between the layers
+ifeq ($(PKG),$(ALL))
+	@status=0; for module in $(MODULES); do \
+		echo "--> $$module"; \
+		(cd "$$module" && $(GOLANGCI) run ./...) || status=1; \
+	done; exit $$status
+else
+	@$(GOLANGCI) run $(PKG)
+endif
+
+.PHONY: fmt
+fmt: need-go $(GOLANGCI) ## format all modules the way that lint wants it
+	@for module in $(MODULES); do (cd "$$module" && $(GOLANGCI) fmt ./...) || exit; done
+
+# Compiled from source once for each version: some minutes, the first time.
+$(GOLANGCI):
+	@scripts/need-go.sh
+	@echo 'compiling golangci-lint $(GOLANGCI_VERSION) (once; this takes some minutes)'
+	@mkdir -p $(@D)/install
+	@cd $(@D)/install && GOWORK=off GOFLAGS= GOBIN=$(@D)/install \
+		go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@mv $(@D)/install/golangci-lint $@ && rmdir $(@D)/install
+
+.PHONY: fuzz-smoke
+fuzz-smoke: need-go ## run every fuzz target for a few seconds
+	@scripts/fuzz.sh $(FUZZTIME) $(FUZZ)
+
+.PHONY: bench
+bench: need-go ## benchmarks of the root module, the router's among them
+	@go test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) -count $(COUNT) $(BENCHPKG)
+
+.PHONY: bench-smoke
+bench-smoke: need-go need-postgres ## every benchmark of every module once, to see that it runs
+	@TIDEGATE_REQUIRE_PG=1 go test -run '^$$' -bench . -benchtime 1x $(ALL)
+
+# The tool stands on its own feet: a go.mod that is out of date elsewhere in
+# the workspace must not keep it from building.
+modcheck = cd tools && GOWORK=off go run ./modcheck
+
+.PHONY: modules
+modules: need-go ## build and install each published module alone, as a user would get it
+	@$(modcheck) verify
+	@$(modcheck) build
+
+.PHONY: tidy
+tidy: need-go ## bring the go.mod and go.sum of all modules up to date
+	@$(modcheck) tidy
+
+.PHONY: ci
+ci: ## all that has to pass before a change is taken
+	@.ci/run
+
+.PHONY: clean
+clean: ## remove what was built here (not the linter)
+	@rm -rf bin
+
+.PHONY: need-go need-cc need-postgres
+need-go need-cc need-postgres:
+	@scripts/$@.sh

@@ -1,0 +1,149 @@
+package deps
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// A fence is what the packages in a folder do not import. The linter's
+// configuration has the same ones: change both.
+type fence struct {
+	dir     string   // the folder, and all below it unless only is set
+	only    bool     // just the folder itself
+	code    bool     // just what is not a test
+	except  []string // folders that are free of it
+	deny    []string // these packages, and all below them
+	allow   []string // but these
+	because string
+}
+
+var fences = []fence{
+	{
+		dir: ".", only: true, code: true,
+		deny: []string{own}, allow: []string{own + "/internal/mono"},
+		because: "the root package is the vocabulary that the others are built with",
+	},
+	{
+		dir: "internal/mono", code: true,
+		deny:    []string{own},
+		because: "internal/mono is the bottom",
+	},
+	{
+		dir:     "internal/freshness",
+		deny:    []string{own + "/internal/route", own + "/engine", "database"},
+		because: "the watcher owns facts: policy is the router's, the dialect is the engine's",
+	},
+	{
+		dir:     "internal/route",
+		deny:    []string{own + "/engine", "net", "database", "crypto", "encoding/base64"},
+		because: "the router never dials and never parses a token",
+	},
+	{
+		dir:     "engine",
+		deny:    []string{own + "/httpgate", own + "/eventgate", own + "/admin", own + "/tidegatetest", "github.com/jackc"},
+		because: "carriers, displays and adapters are built on the engine",
+	},
+	{
+		dir: ".", code: true, except: []string{"cmd", "internal/pgcluster"},
+		deny:    []string{own + "/internal/pgcluster"},
+		because: "only tests and the lab start database servers",
+	},
+	{
+		dir: ".", except: []string{"pgxgate", "cmd"},
+		deny:    []string{"github.com/jackc"},
+		because: "pgx is the business of pgxgate and of the command line tool",
+	},
+	{
+		dir: ".", except: []string{"cmd"},
+		deny:    []string{own + "/cmd"},
+		because: "nothing builds on the command line tool",
+	},
+	{
+		dir: ".", except: []string{"tools"},
+		deny:    []string{own + "/tools"},
+		because: "the tools are not published",
+	},
+}
+
+// holds reports whether the fence is about the file.
+func (f fence) holds(src source) bool {
+	if f.code && src.test || f.only && src.dir != f.dir {
+		return false
+	}
+	if slices.ContainsFunc(f.except, func(dir string) bool { return within(src.dir, dir) }) {
+		return false
+	}
+	return f.dir == "." || within(src.dir, f.dir)
+}
+
+// stops reports whether the fence is against the package.
+func (f fence) stops(path string) bool {
+	in := func(base string) bool { return within(path, base) }
+	return slices.ContainsFunc(f.deny, in) && !slices.ContainsFunc(f.allow, in)
+}
+
+func broken(sources []source) []string {
+	var problems []string
+	for _, src := range sources {
+		for _, fence := range fences {
+			for _, path := range src.imports {
+				if fence.holds(src) && fence.stops(path) {
+					problems = append(problems, fmt.Sprintf("%s imports %s: %s", src.file, path, fence.because))
+				}
+			}
+		}
+	}
+	return problems
+}
+
+func TestFences(t *testing.T) {
+	t.Parallel()
+	for _, problem := range broken(readTree(t).sources) {
+		t.Error(problem)
+	}
+}
+
+func TestFencesStopPlantedImports(t *testing.T) {
+	t.Parallel()
+	for _, planted := range []struct {
+		dir     string
+		test    bool
+		imports string
+		stopped bool
+	}{
+		{".", false, own + "/engine", true},
+		{".", false, own + "/internal/route", true},
+		{".", false, own + "/internal/mono", false},
+		{".", true, own + "/engine/enginetest", false},
+		{".", true, own + "/cmd/tidegate", true},
+		{"internal/mono", false, own, true},
+		{"internal/freshness", false, own, false},
+		{"internal/freshness", false, own + "/internal/route", true},
+		{"internal/freshness", true, own + "/engine/enginetest", true},
+		{"internal/freshness", false, "database/sql", true},
+		{"internal/route", false, own + "/internal/freshness", false},
+		{"internal/route", true, own + "/engine", true},
+		{"internal/route", false, "net", true},
+		{"internal/route", false, "net/http", true},
+		{"internal/route/sub", false, "crypto/hmac", true},
+		{"internal/routes", false, "net", false},
+		{"engine", false, own + "/internal/route", false},
+		{"engine", false, own + "/admin", true},
+		{"engine/enginetest", true, "github.com/jackc/pgx/v5", true},
+		{"engine", true, own + "/internal/pgcluster", false},
+		{"engine", false, own + "/internal/pgcluster", true},
+		{"pgxgate", false, own + "/internal/pgcluster", true},
+		{"pgxgate", false, "github.com/jackc/pgx/v5/pgxpool", false},
+		{"pgxgate", true, own + "/cmd/tidegate/internal/lab", true},
+		{"cmd/tidegate/internal/lab", false, own + "/internal/pgcluster", false},
+		{"cmd/tidegate/internal/lab", false, "github.com/jackc/pgx/v5", false},
+		{"cmd/tidegate", false, own + "/tools/modcheck", true},
+		{"tools/modcheck", false, "github.com/jackc/pgx/v5", true},
+	} {
+		src := source{file: planted.dir + "/planted.go", dir: planted.dir, test: planted.test, imports: []string{planted.imports}}
+		if got := broken([]source{src}); len(got) > 0 != planted.stopped {
+			t.Errorf("%s (test: %v) importing %s: stopped is not %v: %q", planted.dir, planted.test, planted.imports, planted.stopped, got)
+		}
+	}
+}
