@@ -12,8 +12,8 @@ endif
 endif
 
 # The modules of the workspace, and their packages.
-MODULES := . pgxgate cmd/tidegate tools
-ALL     := ./... ./pgxgate/... ./cmd/tidegate/... ./tools/...
+MODULES := . pgxgate cmd/tidegate test tools
+ALL     := ./... ./pgxgate/... ./cmd/tidegate/... ./test/... ./tools/...
 
 PKG       ?= $(ALL)
 RACE      ?= -race

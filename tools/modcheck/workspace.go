@@ -16,8 +16,9 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// toolsDir is the module that this program is part of. It is not published.
-const toolsDir = "tools"
+// notPublished are the modules that nobody imports: this program, and tests that
+// need what the published modules must not require.
+var notPublished = []string{"tools", "test"}
 
 // A workspace is what go.work says, read together with the go.mod files.
 type workspace struct {
@@ -63,7 +64,7 @@ func openWorkspace(dir string) (*workspace, error) {
 			return nil, err
 		}
 		m := module{dir: filepath.ToSlash(filepath.Clean(use.Path)), path: file.Module.Mod.Path}
-		m.published = m.dir != toolsDir
+		m.published = !slices.Contains(notPublished, m.dir)
 		files[m.path] = file
 		ws.modules = append(ws.modules, m)
 	}

@@ -1,0 +1,126 @@
+// Package lab compares ways of routing reads on a real PostgreSQL cluster. A run
+// starts a primary with streaming replicas, lets each strategy serve the same
+// load while a scenario goes on, and judges every answer.
+//
+// Each room has one part of that:
+//
+//	traffic    the sessions and when they read and write
+//	strategy   what is compared
+//	fault      what goes wrong meanwhile
+//	record     what happened, operation by operation
+//	check      which answers broke a promise
+//	truth      which reads were in danger at all
+//	report     figures, table, JSON, verdict
+//
+// This package puts them together: [Run] is one run, from the cluster's start
+// to the figures.
+package lab
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/fault"
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/strategy"
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/traffic"
+)
+
+// Config says what to run. Every field must be set; the command's flags have
+// the defaults.
+type Config struct {
+	Scenario   string
+	Strategies []string // by name, in the order in which they run
+
+	Instances int
+	Sessions  int
+	Rate      float64 // reads per second, all sessions together
+	Writes    float64 // part of the operations, 0 to 0.5
+	Replicas  int
+	Duration  time.Duration // of each strategy
+	Seed      uint64
+
+	// Wait is how long a causal read of tidegate may wait; 0: its default.
+	Wait time.Duration
+	// PGBin is the folder of the server programs; empty: where they usually are.
+	PGBin string
+	// KeepLogs is a folder to copy the servers' logs to; empty: none.
+	KeepLogs string
+}
+
+// UsageError says which flag is wrong and what to write instead.
+type UsageError struct {
+	Flag, Problem, Next string
+}
+
+func (e *UsageError) Error() string {
+	return fmt.Sprintf("--%s: %s\nNext: %s", e.Flag, e.Problem, e.Next)
+}
+
+// Limits of the flags. They keep a typing error from starting a thousand
+// processes; the cluster itself takes no more than maxReplicas.
+const (
+	maxInstances = 16
+	maxSessions  = 1000
+	maxRate      = 100_000
+	maxReplicas  = 8
+	maxDuration  = time.Hour
+)
+
+// Validate returns a *[UsageError] for the first field that makes no sense.
+func (c *Config) Validate() error {
+	bad := func(flag, next, problem string, args ...any) error {
+		return &UsageError{flag, fmt.Sprintf(problem, args...), next}
+	}
+	if _, err := fault.Find(c.Scenario); err != nil {
+		return bad("scenario", "choose one of "+strings.Join(fault.Names(), ", "), "%v", err)
+	}
+	if len(c.Strategies) == 0 {
+		return bad("strategies", "choose from "+strings.Join(strategy.Names(), ","), "there is none to run")
+	}
+	for i, name := range c.Strategies {
+		if _, err := strategy.Find(name); err != nil {
+			return bad("strategies", "choose from "+strings.Join(strategy.Names(), ",")+", with commas between them", "%v", err)
+		}
+		if slices.Contains(c.Strategies[:i], name) {
+			return bad("strategies", "name each one once", "%s is named twice", name)
+		}
+	}
+	switch {
+	case c.Instances < 1 || c.Instances > maxInstances:
+		return bad("instances", "the default is 2", "%d is not from 1 to %d", c.Instances, maxInstances)
+	case c.Sessions < 1 || c.Sessions > maxSessions:
+		return bad("sessions", "the default is 32", "%d is not from 1 to %d", c.Sessions, maxSessions)
+	case !(c.Rate > 0 && c.Rate <= maxRate): // also refuses NaN
+		return bad("rate", "the default is 1000 reads/s", "%v is not above 0 and up to %d", c.Rate, maxRate)
+	case !(c.Writes >= 0 && c.Writes <= traffic.MaxWrites):
+		return bad("writes", "the default is 0.2, a fifth of the operations", "%v is not from 0 to %v: every write is followed by a read", c.Writes, traffic.MaxWrites)
+	case c.Replicas < 1 || c.Replicas > maxReplicas:
+		return bad("replicas", "the default is 2", "%d is not from 1 to %d", c.Replicas, maxReplicas)
+	case c.Duration < time.Second || c.Duration > maxDuration:
+		return bad("duration", "the default is 20s, for each strategy", "%v is not from 1s to %v", c.Duration, maxDuration)
+	case c.Wait < 0 || c.Wait > time.Minute:
+		return bad("wait", "leave it out for the library's default", "%v is not from 0s to 1m", c.Wait)
+	}
+	return nil
+}
+
+// Load is the load that the flags describe.
+func (c *Config) Load() traffic.Load {
+	return traffic.Load{
+		Sessions: c.Sessions, Instances: c.Instances, Rate: c.Rate,
+		Writes: c.Writes, Duration: c.Duration, Seed: c.Seed,
+	}
+}
+
+// poolSize is the most connections of one pool: enough for every session to be
+// served by one node of one instance, up to what an application would allow.
+func (c *Config) poolSize() int { return min(c.Sessions, 16) }
+
+// maxConnections is what one server has to accept: each strategy may hold two
+// pools of each instance there and a few connections to look at it, and so may
+// the lab.
+func (c *Config) maxConnections() int {
+	return c.Instances*(2*c.poolSize()+8) + 20
+}

@@ -1,0 +1,63 @@
+package lab_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab"
+)
+
+func usual() lab.Config {
+	return lab.Config{
+		Scenario: "steady", Strategies: []string{"round-robin"}, Instances: 2, Sessions: 32,
+		Rate: 1000, Writes: 0.2, Replicas: 2, Duration: 20 * time.Second, Seed: 1,
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	if cfg := usual(); cfg.Validate() != nil {
+		t.Fatalf("the usual configuration: %v", cfg.Validate())
+	}
+	for name, c := range map[string]struct {
+		flag   string
+		change func(*lab.Config)
+	}{
+		"unknown scenario":  {"scenario", func(c *lab.Config) { c.Scenario = "flood" }},
+		"no scenario":       {"scenario", func(c *lab.Config) { c.Scenario = "" }},
+		"unknown strategy":  {"strategies", func(c *lab.Config) { c.Strategies = []string{"round-robin", "x"} }},
+		"no strategy":       {"strategies", func(c *lab.Config) { c.Strategies = nil }},
+		"a strategy twice":  {"strategies", func(c *lab.Config) { c.Strategies = []string{"round-robin", "round-robin"} }},
+		"no instance":       {"instances", func(c *lab.Config) { c.Instances = 0 }},
+		"many instances":    {"instances", func(c *lab.Config) { c.Instances = 1000 }},
+		"no session":        {"sessions", func(c *lab.Config) { c.Sessions = 0 }},
+		"many sessions":     {"sessions", func(c *lab.Config) { c.Sessions = 1 << 20 }},
+		"no rate":           {"rate", func(c *lab.Config) { c.Rate = 0 }},
+		"negative rate":     {"rate", func(c *lab.Config) { c.Rate = -1 }},
+		"endless rate":      {"rate", func(c *lab.Config) { c.Rate = math.Inf(1) }},
+		"rate of nothing":   {"rate", func(c *lab.Config) { c.Rate = math.NaN() }},
+		"negative writes":   {"writes", func(c *lab.Config) { c.Writes = -0.1 }},
+		"writes only":       {"writes", func(c *lab.Config) { c.Writes = 1 }},
+		"writes of nothing": {"writes", func(c *lab.Config) { c.Writes = math.NaN() }},
+		"no replica":        {"replicas", func(c *lab.Config) { c.Replicas = 0 }},
+		"many replicas":     {"replicas", func(c *lab.Config) { c.Replicas = 9 }},
+		"no time":           {"duration", func(c *lab.Config) { c.Duration = 0 }},
+		"a day":             {"duration", func(c *lab.Config) { c.Duration = 24 * time.Hour }},
+		"negative wait":     {"wait", func(c *lab.Config) { c.Wait = -time.Second }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := usual()
+			c.change(&cfg)
+			var usage *lab.UsageError
+			if err := cfg.Validate(); !errors.As(err, &usage) {
+				t.Fatalf("got %v", err)
+			}
+			if usage.Flag != c.flag || usage.Problem == "" || usage.Next == "" {
+				t.Errorf("got %+v, want flag %s", usage, c.flag)
+			}
+		})
+	}
+}

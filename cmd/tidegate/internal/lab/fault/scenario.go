@@ -1,0 +1,61 @@
+// Package fault holds the scenarios: what goes wrong in the cluster while the
+// load runs.
+package fault
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Scenario is something that happens to a cluster.
+type Scenario struct {
+	// Name is what --scenario calls it: lower case, dashes.
+	Name string
+	// About says in one sentence what happens.
+	About string
+
+	// Settings are server settings that the cluster is started with.
+	Settings map[string]string
+	// Fresh says that every strategy gets a cluster of its own, because the
+	// scenario leaves one behind that differs from a new one.
+	Fresh bool
+
+	// Opportunities is how many reads per 10 s of load have to be in danger (see
+	// truth.Opportunities) for a run to say anything. Zero asks for none.
+	Opportunities int
+
+	// Inject makes it happen within the duration that begins now, and undoes it
+	// before it returns, also when ctx is done early. Nil does nothing.
+	Inject func(ctx context.Context, site *Site, duration time.Duration) error
+}
+
+// Wanted is the number of opportunities that a run of the duration needs.
+func (s Scenario) Wanted(duration time.Duration) int {
+	return int(float64(s.Opportunities) * duration.Seconds() / 10)
+}
+
+// All lists the scenarios.
+func All() []Scenario {
+	return []Scenario{steady, lagSpike, crashBackend}
+}
+
+// Names lists the names of all scenarios.
+func Names() []string {
+	var names []string
+	for _, s := range All() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// Find returns the scenario with the name.
+func Find(name string) (Scenario, error) {
+	for _, s := range All() {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return Scenario{}, fmt.Errorf("there is no scenario %q; there are %s", name, strings.Join(Names(), ", "))
+}

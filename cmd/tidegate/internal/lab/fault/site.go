@@ -1,0 +1,120 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Server is what a scenario can do to one server.
+type Server interface {
+	// DSN is a connection string; an empty user is a superuser.
+	DSN(user, database string) string
+	// KillBackend kills one server process with signal 9 and returns when the
+	// server has noticed.
+	KillBackend(pid int) error
+}
+
+// Site is the cluster that a scenario is let loose on.
+type Site struct {
+	Primary  Server
+	Replicas []Server
+	// Say tells whoever watches what is wrong now; empty means nothing is.
+	Say func(what string)
+}
+
+const (
+	// repairTime bounds the undoing of a fault after the run was cut short.
+	repairTime = 10 * time.Second
+	// recoveryTime bounds how long a server may take to answer as expected.
+	recoveryTime = 60 * time.Second
+)
+
+// on runs a statement on a server.
+func on(ctx context.Context, s Server, sql string) error {
+	conn, err := pgx.Connect(ctx, s.DSN("", ""))
+	if err != nil {
+		return err
+	}
+	defer hangUp(conn)
+	if _, err := conn.Exec(ctx, sql); err != nil {
+		return fmt.Errorf("%s: %w", sql, err)
+	}
+	return nil
+}
+
+// until asks a server again and again until the query answers true. A server
+// that does not answer is asked anew: it may be starting.
+func until(ctx context.Context, s Server, sql string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, recoveryTime)
+	defer cancel()
+	var conn *pgx.Conn
+	for {
+		yes, err := false, error(nil)
+		if conn == nil {
+			conn, err = pgx.Connect(ctx, s.DSN("", ""))
+		}
+		if err == nil {
+			err = conn.QueryRow(ctx, sql, args...).Scan(&yes)
+		}
+		if yes || err != nil {
+			hangUp(conn)
+			conn = nil
+		}
+		if yes {
+			return nil
+		}
+		if slept := sleep(ctx, 5*time.Millisecond); slept != nil {
+			hangUp(conn)
+			if err == nil {
+				err = slept
+			}
+			return fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+}
+
+// caughtUp waits until a replica has replayed all that the primary had flushed
+// when it was called.
+func caughtUp(ctx context.Context, primary, replica Server) error {
+	conn, err := pgx.Connect(ctx, primary.DSN("", ""))
+	if err != nil {
+		return err
+	}
+	defer hangUp(conn)
+	var lsn string
+	if err := conn.QueryRow(ctx, "select pg_current_wal_flush_lsn()::text").Scan(&lsn); err != nil {
+		return err
+	}
+	return until(ctx, replica, "select pg_last_wal_replay_lsn() >= $1::text::pg_lsn", lsn)
+}
+
+func hangUp(conn *pgx.Conn) {
+	if conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// unlessOver forgets an error that came after the run was cut short.
+func unlessOver(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,48 @@
+package record
+
+// Log collects the operations of one run. Each session's part is touched by
+// that session's goroutine alone, so Add takes no lock; everything else may be
+// called when the sessions have ended.
+type Log struct {
+	Live     Live
+	sessions [][]Op
+}
+
+// NewLog returns a log for so many sessions, numbered from 0.
+func NewLog(sessions int) *Log {
+	return &Log{sessions: make([][]Op, sessions)}
+}
+
+// Add appends an operation to its session's history and counts it.
+func (l *Log) Add(op Op) {
+	l.sessions[op.Session] = append(l.sessions[op.Session], op)
+	l.Live.count(&op)
+}
+
+// Sessions returns the histories, one for each session.
+func (l *Log) Sessions() [][]Op { return l.sessions }
+
+// FirstError returns the earliest operation that failed, or nil.
+func (l *Log) FirstError() *Op {
+	return l.first(func(op *Op) bool { return op.Err != nil })
+}
+
+// FirstViolation returns the earliest read that broke a promise, or nil.
+func (l *Log) FirstViolation() *Op {
+	return l.first(func(op *Op) bool { return len(op.Violations) > 0 })
+}
+
+func (l *Log) first(match func(*Op) bool) *Op {
+	var found *Op
+	for _, ops := range l.sessions {
+		for i := range ops {
+			if op := &ops[i]; match(op) {
+				if found == nil || op.Start < found.Start {
+					found = op
+				}
+				break
+			}
+		}
+	}
+	return found
+}

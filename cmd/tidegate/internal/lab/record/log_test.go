@@ -1,0 +1,64 @@
+package record_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/record"
+)
+
+func TestLogCounts(t *testing.T) {
+	t.Parallel()
+	log := record.NewLog(2)
+	bad := errors.New("bad")
+	stale := record.Violation{Promise: record.ReadYourWrites}
+	backwards := record.Violation{Promise: record.MonotonicReads}
+	for _, op := range []record.Op{
+		{Start: 1, Kind: record.Write},
+		{Start: 2, Answer: record.Answer{Replica: true, Waited: true}},
+		{Start: 5, Answer: record.Answer{Fallback: true}, Violations: []record.Violation{stale, stale, backwards}},
+		{Start: 6, Kind: record.Write, Err: bad},
+		{Start: 3, Session: 1, Answer: record.Answer{Shed: true}, Err: bad},
+		{Start: 4, Session: 1, Violations: []record.Violation{backwards}},
+	} {
+		log.Add(op)
+	}
+	l := &log.Live
+	for _, c := range []struct {
+		name      string
+		got, want int64
+	}{
+		{"reads", l.Reads.Load(), 3},
+		{"writes", l.Writes.Load(), 1},
+		{"replica", l.Replica.Load(), 1},
+		{"waits", l.Waits.Load(), 1},
+		{"fallbacks", l.Fallbacks.Load(), 1},
+		{"stale", l.Stale.Load(), 1},
+		{"backwards", l.Backwards.Load(), 2},
+		{"shed", l.Shed.Load(), 1},
+		{"errors", l.Erred.Load(), 1},
+		{"start of the first error", int64(log.FirstError().Start), 3},
+		{"start of the first violation", int64(log.FirstViolation().Start), 4},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %d, want %d", c.name, c.got, c.want)
+		}
+	}
+	if empty := record.NewLog(1); empty.FirstError() != nil || empty.FirstViolation() != nil {
+		t.Error("an empty log has an error or a violation")
+	}
+}
+
+func TestViolationsReadWell(t *testing.T) {
+	t.Parallel()
+	for want, v := range map[string]record.Violation{
+		"read-your-writes: session 3, row 3: knew version 7, got version 6": {Promise: record.ReadYourWrites, Session: 3, Key: 3, Knew: 7, Got: 6},
+		"monotonic reads: session 1, row 2: knew version 0, the row was absent": {
+			Promise: record.MonotonicReads, Session: 1, Key: 2, Got: record.Absent,
+		},
+	} {
+		if v.String() != want {
+			t.Errorf("got %q, want %q", v, want)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+// Package report turns the records of a run into figures, a table, a line of
+// JSON and a verdict.
+package report
+
+import (
+	"encoding/json"
+	"io"
+)
+
+// Result is what a run of the lab found out. The names and the order of its
+// fields are what --json prints, and other tools read them.
+type Result struct {
+	Engine        string    `json:"engine"`
+	ServerVersion string    `json:"server_version"`
+	Scenario      string    `json:"scenario"`
+	Seed          uint64    `json:"seed"`
+	DurationS     float64   `json:"duration_s"` // of each strategy
+	Instances     int       `json:"instances"`
+	Replicas      int       `json:"replicas"`
+	Strategies    []Figures `json:"strategies"`
+}
+
+// Figures are the counts, times and costs of one strategy. Latencies are in
+// microseconds and count from the moment that the strategy got the operation.
+// Shares and latencies of nothing are 0.
+type Figures struct {
+	Name string `json:"name"`
+	// Writes were acknowledged, Reads answered and checked.
+	Writes int `json:"writes"`
+	Reads  int `json:"reads"`
+	// Opportunities are the reads in danger: see truth.Opportunities.
+	Opportunities int `json:"opportunities"`
+	// StaleReads lack an acknowledged write of their own session, BackwardsReads
+	// show a row older than their session had seen it.
+	StaleReads     int `json:"stale_reads"`
+	BackwardsReads int `json:"backwards_reads"`
+	// UnprovenReads were marked by the strategy itself.
+	UnprovenReads int `json:"unproven_reads"`
+
+	ReplicaReads int     `json:"replica_reads"`
+	ReplicaShare float64 `json:"replica_share"` // of Reads
+	// The reads after a write are each session's first read after its own write.
+	ReadAfterWriteReplicaShare float64 `json:"read_after_write_replica_share"`
+	ReadAfterWriteP50us        int64   `json:"read_after_write_p50_us"`     // 5 ms or more after it
+	ReadAfterWriteNowP50us     int64   `json:"read_after_write_now_p50_us"` // at once
+
+	Fallbacks int `json:"fallbacks"` // the primary answered, no replica could
+	Waits     int `json:"waits"`     // the read was held until a node caught up
+	Shed      int `json:"shed"`      // the read was refused to protect the primary
+	Errors    int `json:"errors"`    // of reads and writes, without the shed ones
+
+	// The other latencies are of all other reads and of the writes.
+	ReadP50us  int64 `json:"read_p50_us"`
+	ReadP99us  int64 `json:"read_p99_us"`
+	WriteP50us int64 `json:"write_p50_us"`
+
+	// CPU time of the servers while the load ran; all replicas together.
+	PrimaryCPUs float64 `json:"primary_cpu_s"`
+	ReplicaCPUs float64 `json:"replica_cpu_s"`
+
+	// What follows is for people, not for --json.
+
+	// UnrealReads hold rows that cannot be: the lab or a server is broken.
+	UnrealReads int `json:"-"`
+	// LateP99us is how late operations began, Unsent how many never did because
+	// the sessions had too many ahead of them.
+	LateP99us int64 `json:"-"`
+	Unsent    int   `json:"-"`
+	// FirstError and FirstViolation are the earliest of their kind, or empty.
+	FirstError     string `json:"-"`
+	FirstViolation string `json:"-"`
+}
+
+// JSON writes the result as one object on one line.
+func (r *Result) JSON(w io.Writer) error {
+	return json.NewEncoder(w).Encode(r)
+}

@@ -1,0 +1,148 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/record"
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/report"
+)
+
+// good is a run in which all went well.
+func good() *report.Result {
+	return &report.Result{
+		Engine: "postgresql", ServerVersion: "17.1", Scenario: "lag-spike", Seed: 7, DurationS: 20, Instances: 2, Replicas: 2,
+		Strategies: []report.Figures{
+			{Name: "round-robin", Reads: 20000, Writes: 5000, Opportunities: 12000, StaleReads: 3000, BackwardsReads: 2000, FirstViolation: "a lot"},
+			{Name: report.Ours, Reads: 20001, Writes: 5000, Opportunities: 11000, ReplicaReads: 19000, ReplicaShare: 0.95, ReadP50us: 123},
+		},
+	}
+}
+
+var topFields = []string{"engine", "server_version", "scenario", "seed", "duration_s", "instances", "replicas", "strategies"}
+
+var strategyFields = []string{
+	"name", "writes", "reads", "opportunities", "stale_reads", "backwards_reads", "unproven_reads", "replica_reads",
+	"replica_share", "read_after_write_replica_share", "read_after_write_p50_us", "read_after_write_now_p50_us",
+	"fallbacks", "waits", "shed", "errors", "read_p50_us", "read_p99_us", "write_p50_us", "primary_cpu_s", "replica_cpu_s",
+}
+
+// Tools read this object: neither names nor order may change.
+func TestJSONFields(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := good().JSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	var top map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(out.Bytes()))
+	if err := decoder.Decode(&top); err != nil {
+		t.Fatal(err)
+	}
+	if decoder.More() || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("more than one object: %s", out.String())
+	}
+	want := slices.Concat(topFields, strategyFields, strategyFields)
+	var got []string
+	for _, m := range regexp.MustCompile(`"([a-z0-9_]+)":`).FindAllStringSubmatch(out.String(), -1) {
+		got = append(got, m[1])
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("fields are\n%v, want\n%v", got, want)
+	}
+	if top["seed"] != 7.0 || top["duration_s"] != 20.0 || top["engine"] != "postgresql" {
+		t.Errorf("values: %v", top)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	type result = report.Result
+	for name, c := range map[string]struct {
+		change      func(*result)
+		interrupted bool
+		status      int
+		says        string
+	}{
+		"all went well":                 {nil, false, 0, "tidegate: no violation in 20,001 reads, 11,000 of them in danger"},
+		"the others' are told":          {nil, false, 0, "3,000 stale and 2,000 backward"},
+		"ours had a stale read":         {func(r *result) { r.Strategies[1].StaleReads = 1 }, false, 1, "1 stale and 0 backward"},
+		"ours had a backward read":      {func(r *result) { r.Strategies[1].BackwardsReads = 1 }, false, 1, "--seed 7"},
+		"ours showed what cannot be":    {func(r *result) { r.Strategies[1].UnrealReads = 1 }, false, 1, "1 unreal"},
+		"a violation in half a run":     {func(r *result) { r.Strategies[1].StaleReads = 1 }, true, 1, "BROKE"},
+		"a violation in a quiet run":    {func(r *result) { r.Strategies[1].StaleReads, r.Strategies[1].Opportunities = 1, 5 }, false, 1, "BROKE"},
+		"interrupted":                   {nil, true, 2, "interrupted"},
+		"too few opportunities":         {func(r *result) { r.Strategies[1].Opportunities = 1999 }, false, 2, "1,999 of tidegate's reads were in danger, 2,000 are wanted; run again with a higher --rate"},
+		"just enough opportunities":     {func(r *result) { r.Strategies[1].Opportunities = 2000 }, false, 0, "no violation"},
+		"too few for the others":        {func(r *result) { r.Strategies[0].Opportunities = 0 }, false, 2, "round-robin's"},
+		"no read was answered":          {func(r *result) { r.Strategies[1] = report.Figures{Name: report.Ours, FirstError: "refused"} }, false, 2, "refused"},
+		"the others saw what cannot be": {func(r *result) { r.Strategies[0].UnrealReads = 1 }, false, 2, "rows that cannot be"},
+		"ours did not run":              {func(r *result) { r.Strategies = r.Strategies[:1] }, false, 0, "round-robin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := good()
+			if c.change != nil {
+				c.change(r)
+			}
+			got := report.Judge(r, 2000, c.interrupted)
+			if got.Status != c.status || !strings.Contains(got.Line, c.says) {
+				t.Errorf("got %d %q, want %d and %q", got.Status, got.Line, c.status, c.says)
+			}
+			if strings.Contains(got.Line, "\n") {
+				t.Errorf("more than one line: %q", got.Line)
+			}
+		})
+	}
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	r := good()
+	r.Strategies[1].FirstError = "read of session 3 at 1.000 s: refused"
+	r.Strategies[0].LateP99us = 2_000_000
+	r.Table(&out)
+	for _, want := range []string{
+		"Did sessions see the past?", "Who answered?", "How long did it take?", "What did it cost?",
+		"20,001", "11,000", "3,000", "95.0 %", "123",
+		"first error: read of session 3", "round-robin could not keep up",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, out.String())
+		}
+	}
+	for _, line := range strings.Split(out.String(), "\n") {
+		if strings.HasPrefix(line, "│") && len([]rune(line)) > 80 {
+			t.Errorf("a line of the table is wider than 80 columns: %s", line)
+		}
+	}
+}
+
+func TestRunLine(t *testing.T) {
+	t.Parallel()
+	log := record.NewLog(1)
+	for range 1500 {
+		log.Add(record.Op{Answer: record.Answer{Replica: true}})
+	}
+	log.Add(record.Op{Violations: []record.Violation{{Promise: record.MonotonicReads}}, Answer: record.Answer{Fallback: true}})
+	got := report.RunLine("tidegate", 3900*time.Millisecond, 20*time.Second, &log.Live, "replica 2 replays nothing")
+	want := "tidegate 3/20 s, replica 2 replays nothing | 1,501 reads, 100 % on replicas | 0 stale, 1 backward | 1 fell back"
+	if got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestNoProgressWithoutTerminal(t *testing.T) {
+	t.Parallel()
+	var p *report.Progress
+	p.Show("a")
+	p.Say("%s", "b")
+	p.Keep()
+	p.Clear()
+}

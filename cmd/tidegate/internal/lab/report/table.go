@@ -1,0 +1,133 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// group is a group of columns: a sentence that says how to read it, and what
+// each column holds.
+type group struct {
+	title, meaning string
+	columns        []column
+}
+
+type column struct {
+	head  string
+	value func(*Figures) string
+}
+
+func number(get func(*Figures) int) func(*Figures) string {
+	return func(f *Figures) string { return thousands(get(f)) }
+}
+
+func micros(get func(*Figures) int64) func(*Figures) string {
+	return func(f *Figures) string { return thousands(int(get(f))) }
+}
+
+func percent(get func(*Figures) float64) func(*Figures) string {
+	return func(f *Figures) string { return fmt.Sprintf("%.1f %%", 100*get(f)) }
+}
+
+func seconds(get func(*Figures) float64) func(*Figures) string {
+	return func(f *Figures) string { return fmt.Sprintf("%.2f", get(f)) }
+}
+
+var groups = []group{
+	{
+		"Did sessions see the past?",
+		"A stale read misses its own session's write, a backward read shows a row older than\n" +
+			"the session had seen it; the reads in danger are those during which a replica lacked\n" +
+			"something that their session knew.",
+		[]column{
+			{"reads", number(func(f *Figures) int { return f.Reads })},
+			{"in danger", number(func(f *Figures) int { return f.Opportunities })},
+			{"stale", number(func(f *Figures) int { return f.StaleReads })},
+			{"backward", number(func(f *Figures) int { return f.BackwardsReads })},
+			{"unproven", number(func(f *Figures) int { return f.UnprovenReads })},
+			{"errors", number(func(f *Figures) int { return f.Errors })},
+		},
+	},
+	{
+		"Who answered?",
+		"Reads that replicas answer are load that the primary does not have; a read that waits\n" +
+			"lets a replica catch up, one that falls back goes to the primary, one that is shed fails.",
+		[]column{
+			{"on replicas", percent(func(f *Figures) float64 { return f.ReplicaShare })},
+			{"after own write", percent(func(f *Figures) float64 { return f.ReadAfterWriteReplicaShare })},
+			{"waited", number(func(f *Figures) int { return f.Waits })},
+			{"fell back", number(func(f *Figures) int { return f.Fallbacks })},
+			{"shed", number(func(f *Figures) int { return f.Shed })},
+		},
+	},
+	{
+		"How long did it take?",
+		"Microseconds, the median but for p99; the reads after an own write are the first ones,\n" +
+			"half of them at once and half 5 ms or more after it.",
+		[]column{
+			{"read", micros(func(f *Figures) int64 { return f.ReadP50us })},
+			{"read p99", micros(func(f *Figures) int64 { return f.ReadP99us })},
+			{"write", micros(func(f *Figures) int64 { return f.WriteP50us })},
+			{"read after write", micros(func(f *Figures) int64 { return f.ReadAfterWriteP50us })},
+			{"at once", micros(func(f *Figures) int64 { return f.ReadAfterWriteNowP50us })},
+		},
+	},
+	{
+		"What did it cost?",
+		"CPU seconds of the servers while the load ran.",
+		[]column{
+			{"writes", number(func(f *Figures) int { return f.Writes })},
+			{"primary", seconds(func(f *Figures) float64 { return f.PrimaryCPUs })},
+			{"all replicas", seconds(func(f *Figures) float64 { return f.ReplicaCPUs })},
+		},
+	},
+}
+
+// Table writes the figures for people: a small table for each group of columns,
+// one line for each strategy.
+func (r *Result) Table(w io.Writer) {
+	for _, g := range groups {
+		fmt.Fprintf(w, "\n%s\n%s\n", g.title, g.meaning)
+		t := table.NewWriter()
+		t.SetOutputMirror(w)
+		t.SetStyle(table.StyleLight)
+		t.Style().Format.Header = text.FormatDefault
+		head := table.Row{"strategy"}
+		align := []table.ColumnConfig{{Number: 1, WidthMin: 11}}
+		for i, c := range g.columns {
+			head = append(head, c.head)
+			align = append(align, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		}
+		t.SetColumnConfigs(align)
+		t.AppendHeader(head)
+		for i := range r.Strategies {
+			row := table.Row{r.Strategies[i].Name}
+			for _, c := range g.columns {
+				row = append(row, c.value(&r.Strategies[i]))
+			}
+			t.AppendRow(row)
+		}
+		t.Render()
+	}
+	for i := range r.Strategies {
+		r.Strategies[i].notes(w)
+	}
+}
+
+// lateEnough is how late the load may begin without a remark: less is what
+// timers and a busy machine take.
+const lateEnough = 50_000
+
+// notes says what a reader must know to trust the figures.
+func (f *Figures) notes(w io.Writer) {
+	if f.LateP99us > lateEnough || f.Unsent > 0 && f.Unsent > (f.Reads+f.Writes)/100 {
+		fmt.Fprintf(w, "\n%s could not keep up: 1 %% of the operations began more than %d ms late and %s never began; latencies hide that.\n",
+			f.Name, f.LateP99us/1000, thousands(f.Unsent))
+	}
+	if f.FirstError != "" {
+		fmt.Fprintf(w, "\n%s's first error: %s\n", f.Name, f.FirstError)
+	}
+}

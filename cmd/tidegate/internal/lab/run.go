@@ -1,0 +1,98 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/fault"
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/report"
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/strategy"
+)
+
+// Run is one run of the lab: it starts the cluster, lets the strategies serve
+// one after another, stops the cluster and returns the figures. When ctx ends
+// early, the result holds what there was until then and the error is that of
+// ctx. The configuration must be valid.
+func Run(ctx context.Context, cfg Config, progress *report.Progress) (result *report.Result, err error) {
+	scenario, err := fault.Find(cfg.Scenario)
+	if err != nil {
+		return nil, err
+	}
+	result = &report.Result{
+		Engine:    "postgresql",
+		Scenario:  cfg.Scenario,
+		Seed:      cfg.Seed,
+		DurationS: report.Seconds(cfg.Duration),
+		Instances: cfg.Instances,
+		Replicas:  cfg.Replicas,
+	}
+	r := runner{cfg: cfg, scenario: scenario, progress: progress}
+	defer func() { err = errors.Join(err, r.leave()) }()
+	progress.Say("scenario %s: %s", scenario.Name, scenario.About)
+	progress.Say("load: %v", cfg.Load())
+	for _, name := range cfg.Strategies {
+		s, err := strategy.Find(name)
+		if err != nil {
+			return result, err
+		}
+		if err := r.enter(ctx); err != nil {
+			return result, err
+		}
+		result.ServerVersion = r.stage.Install.Version
+		figures, err := r.serve(ctx, s)
+		if figures != nil {
+			figures.Name = name
+			result.Strategies = append(result.Strategies, *figures)
+		}
+		if err != nil {
+			return result, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return result, nil
+}
+
+// runner holds the cluster that is up now.
+type runner struct {
+	cfg      Config
+	scenario fault.Scenario
+	progress *report.Progress
+
+	stage    *stage
+	clusters int
+}
+
+// enter makes sure that there is a cluster for the next strategy.
+func (r *runner) enter(ctx context.Context) error {
+	if r.stage != nil && !r.scenario.Fresh {
+		return nil
+	}
+	if err := r.leave(); err != nil {
+		return err
+	}
+	r.progress.Show(fmt.Sprintf("starting a primary and %d replicas ...", r.cfg.Replicas))
+	began := time.Now()
+	stage, err := raise(ctx, &r.cfg, r.scenario)
+	if err != nil {
+		return err
+	}
+	r.stage = stage
+	r.clusters++
+	r.progress.Say("%v: a primary and %d replicas in %.1f s", stage.Install, r.cfg.Replicas, time.Since(began).Seconds())
+	return nil
+}
+
+// leave stops the cluster, if there is one.
+func (r *runner) leave() error {
+	if r.stage == nil {
+		return nil
+	}
+	prefix := ""
+	if r.scenario.Fresh {
+		prefix = fmt.Sprintf("cluster%d-", r.clusters)
+	}
+	err := errors.Join(r.stage.keepLogs(r.cfg.KeepLogs, prefix), r.stage.Stop())
+	r.stage = nil
+	return err
+}

@@ -1,0 +1,133 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/fault"
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/strategy"
+	"github.com/tidegatedb/tidegate/internal/pgcluster"
+)
+
+// appRole is the role that strategies connect as: it may log in, and read and
+// write the lab's table. Routing that needs more would not do for applications.
+const appRole = "lab_app"
+
+// ErrNoServer means that PostgreSQL's server programs were not found. Its
+// message says how to get them.
+var ErrNoServer = pgcluster.ErrNotFound
+
+// stage is a cluster that is ready for strategies.
+type stage struct {
+	*pgcluster.Cluster
+}
+
+// raise starts a cluster as the scenario wants it.
+func raise(ctx context.Context, cfg *Config, scenario fault.Scenario) (*stage, error) {
+	install, err := pgcluster.Find(cfg.PGBin)
+	if err != nil {
+		return nil, err
+	}
+	settings := maps.Clone(scenario.Settings)
+	if settings == nil {
+		settings = map[string]string{}
+	}
+	settings["max_connections"] = strconv.Itoa(cfg.maxConnections())
+	cluster, err := pgcluster.Start(ctx, pgcluster.Config{Install: install, Replicas: cfg.Replicas, Settings: settings})
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{cluster}
+	if _, err := s.Primary().SQL(ctx, "", "create role "+appRole+" login"); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+// reset makes the table anew and returns when every replica shows its rows, all
+// at version 0. Pages are half empty, so that updates stay within them.
+func (s *stage) reset(ctx context.Context, keys int) error {
+	sql := fmt.Sprintf(`
+		drop table if exists %[1]s;
+		create table %[1]s (k bigint primary key, v bigint not null) with (fillfactor = 50);
+		insert into %[1]s select k, 0 from generate_series(0, %[2]d) k;
+		grant select, update on %[1]s to %[3]s;`,
+		strategy.Table, keys-1, appRole)
+	if _, err := s.Primary().SQL(ctx, "", sql); err != nil {
+		return err
+	}
+	return s.Primary().WaitCaughtUp(ctx, len(s.Replicas()))
+}
+
+// nodes are what a strategy may know of the cluster.
+func (s *stage) nodes() strategy.Nodes {
+	n := strategy.Nodes{Primary: s.Primary().DSN(appRole, "")}
+	for _, r := range s.Replicas() {
+		n.Replicas = append(n.Replicas, r.DSN(appRole, ""))
+	}
+	return n
+}
+
+// site is what a scenario may do to the cluster.
+func (s *stage) site(say func(string)) *fault.Site {
+	site := &fault.Site{Primary: s.Primary(), Say: say}
+	for _, r := range s.Replicas() {
+		site.Replicas = append(site.Replicas, r)
+	}
+	return site
+}
+
+// cpu is the CPU time that the servers have used so far. Where the system does
+// not tell, it is 0.
+func (s *stage) cpu() (primary, replicas time.Duration, err error) {
+	for i, server := range s.Servers() {
+		used, err := server.CPU()
+		if err != nil && !errors.Is(err, pgcluster.ErrUnsupported) {
+			return 0, 0, err
+		}
+		if i == 0 {
+			primary = used
+		} else {
+			replicas += used
+		}
+	}
+	return primary, replicas, nil
+}
+
+// keepLogs copies the servers' logs to a folder, under names that begin with
+// the prefix.
+func (s *stage) keepLogs(folder, prefix string) error {
+	if folder == "" {
+		return nil
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	for _, server := range s.Servers() {
+		if err := copyFile(filepath.Join(folder, prefix+server.Name+".log"), server.LogPath); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyFile(to, from string) error {
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = src.Close() }()
+	dst, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(dst, src)
+	return errors.Join(err, dst.Close())
+}

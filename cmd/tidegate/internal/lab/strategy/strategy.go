@@ -1,0 +1,109 @@
+// Package strategy holds the ways of routing that the lab compares. Each is
+// written as an application would write it, and gets nothing from the lab but
+// addresses and a place for its token.
+package strategy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/record"
+)
+
+// The lab's table and the two statements that every strategy runs on it. A
+// write never takes a row back to an older version: one whose client gave up
+// on it may arrive after the next, and the checker relies on versions that rise.
+const (
+	Table    = "lab_rows"
+	ReadSQL  = "select k, v from " + Table + " where k = any($1)"
+	WriteSQL = "update " + Table + " set v = $2 where k = $1 and v < $2"
+)
+
+// Strategy is a way of routing. Abilities that only some strategies need come
+// as further small interfaces that the lab asks for, so that this one can stay.
+type Strategy interface {
+	// Name is what --strategies and the report call it: lower case, dashes.
+	Name() string
+	// About says in one sentence what it does.
+	About() string
+	// Open starts one application instance, with pools of its own, and returns
+	// when it is ready.
+	Open(ctx context.Context, instance int, nodes Nodes, cfg Config) (Instance, error)
+}
+
+// Instance is one running copy of the application. It is safe for concurrent
+// use, but no session uses it twice at the same time.
+type Instance interface {
+	// Read runs ReadSQL for the session and leaves the session's new token.
+	Read(ctx context.Context, s *Session, keys []int64) (record.Answer, error)
+	// Write runs WriteSQL for the session and leaves the session's new token.
+	// An error means that the outcome is unknown.
+	Write(ctx context.Context, s *Session, key, version int64) error
+	Close()
+}
+
+// Session is what moves with a user from instance to instance: an identity and
+// a token, which only the strategy understands.
+type Session struct {
+	ID    int
+	Token string
+}
+
+// Nodes are the connection strings of a cluster, for an unprivileged role.
+type Nodes struct {
+	Primary  string
+	Replicas []string
+}
+
+// All returns the connection strings, the primary's last: a strategy that finds
+// the roles by itself is not helped by the order.
+func (n Nodes) All() []string {
+	return append(append([]string(nil), n.Replicas...), n.Primary)
+}
+
+// Config is what the lab's flags say to a strategy.
+type Config struct {
+	// PoolSize is the most connections of one pool.
+	PoolSize int32
+	// ConnLifetime is how long a connection lives; zero means the pool's own.
+	ConnLifetime time.Duration
+	// Wait is how long a causal read may wait for a replica; zero means the
+	// library's own.
+	Wait time.Duration
+}
+
+// tune sets a pool up as the lab wants every strategy's to be.
+func (c Config) tune(pool *pgxpool.Config) {
+	pool.MaxConns, pool.MinConns = c.PoolSize, min(4, c.PoolSize)
+	if c.ConnLifetime > 0 {
+		pool.MaxConnLifetime = c.ConnLifetime
+	}
+}
+
+// All lists the strategies, in the order in which a run compares them.
+func All() []Strategy {
+	return []Strategy{RoundRobin{}, Tidegate{}}
+}
+
+// Names lists the names of all strategies.
+func Names() []string {
+	var names []string
+	for _, s := range All() {
+		names = append(names, s.Name())
+	}
+	return names
+}
+
+// Find returns the strategy with the name.
+func Find(name string) (Strategy, error) {
+	for _, s := range All() {
+		if s.Name() == name {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no strategy %q; there are %s", name, strings.Join(Names(), ", "))
+}

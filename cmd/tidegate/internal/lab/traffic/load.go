@@ -1,0 +1,125 @@
+// Package traffic makes the load: sessions that read and write as users of an
+// application with several instances would, at times that do not depend on how
+// fast the answers come.
+package traffic
+
+import (
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"time"
+)
+
+// KeysPerRead is how many rows a read asks for, in one statement and so in one
+// snapshot: the session's own and three others.
+const KeysPerRead = 4
+
+// LaterReadDelay is the least time between an acknowledged write and the read
+// that follows it, for the half of them that does not come at once.
+const LaterReadDelay = 5 * time.Millisecond
+
+// MaxWrites is the largest part of the operations that can be writes: each is
+// followed by a read of its session.
+const MaxWrites = 0.5
+
+// Load describes the load of one run. The same Load always plans the same
+// operations, whatever strategy answers them.
+type Load struct {
+	Sessions  int
+	Instances int
+	// Rate is the number of reads per second, over all sessions.
+	Rate float64
+	// Writes is the part of all operations that are writes, 0 to MaxWrites.
+	Writes   float64
+	Duration time.Duration
+	Seed     uint64
+}
+
+// Keys is the number of rows that the load needs: one for each session to
+// write, and enough for one read.
+func (l Load) Keys() int { return max(l.Sessions, KeysPerRead) }
+
+// Pace says when a step begins.
+type Pace uint8
+
+const (
+	// Scheduled steps begin at their due time.
+	Scheduled Pace = iota
+	// AtOnce steps begin when the write before them is acknowledged.
+	AtOnce
+	// Later steps begin at their due time, but not before LaterReadDelay has
+	// passed since the write before them was acknowledged.
+	Later
+)
+
+// Step is one planned operation of a session.
+type Step struct {
+	Due      time.Duration // since the start of the run
+	Pace     Pace
+	Write    bool
+	Instance int
+	Keys     []int64 // of a read; the session's own comes first
+}
+
+// Steps plans the operations of one session. Its arrivals are a Poisson
+// process. An arrival that writes is followed, with even chance, by a read at
+// once, or by an arrival that reads later: so every write is read back, and
+// Rate and Writes are kept exactly on average.
+func (l Load) Steps(session int) iter.Seq[Step] {
+	// Of the arrivals the part x writes. Half of those bring a second operation
+	// (the read at once), so there are 1 + x/2 operations and 1 - x/2 reads for
+	// each arrival. The arrival after the other half is not free to write.
+	x := l.Writes / (1 - l.Writes/2)
+	write := x / (1 - x/2)
+	gap := float64(l.Sessions) * (1 - x/2) / l.Rate * float64(time.Second)
+
+	return func(yield func(Step) bool) {
+		r := rand.New(rand.NewPCG(l.Seed, uint64(session)))
+		pace := Scheduled
+		for at := 0.0; ; {
+			at += r.ExpFloat64() * gap
+			if at >= float64(l.Duration) {
+				return
+			}
+			step := Step{Due: time.Duration(at), Pace: pace, Instance: r.IntN(l.Instances)}
+			if pace == Scheduled && r.Float64() < write {
+				step.Write = true
+				if !yield(step) {
+					return
+				}
+				if r.IntN(2) == 0 {
+					pace = Later
+					continue
+				}
+				step = Step{Due: step.Due, Pace: AtOnce, Instance: r.IntN(l.Instances)}
+			}
+			step.Keys = l.keys(r, session)
+			if !yield(step) {
+				return
+			}
+			pace = Scheduled
+		}
+	}
+}
+
+// keys chooses the rows of one read.
+func (l Load) keys(r *rand.Rand, session int) []int64 {
+	keys := make([]int64, 1, KeysPerRead)
+	keys[0] = int64(session)
+next:
+	for len(keys) < KeysPerRead {
+		k := r.Int64N(int64(l.Keys()))
+		for _, have := range keys {
+			if k == have {
+				continue next
+			}
+		}
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+func (l Load) String() string {
+	return fmt.Sprintf("%d sessions on %d instances, %.0f reads/s, %.0f %% writes, %s",
+		l.Sessions, l.Instances, l.Rate, l.Writes*100, l.Duration)
+}

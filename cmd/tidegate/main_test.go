@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tidegatedb/tidegate/internal/pgcluster"
+)
+
+// asProgram, set in the environment, turns the test binary into the program.
+const asProgram = "TIDEGATE_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// tidegate runs a command line and returns status, output and error output.
+func tidegate(t *testing.T, args ...string) (status int, out, errOut string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	var stdout bytes.Buffer
+	status = run(args, streams{out: &stdout, err: f})
+	text, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, stdout.String(), string(text)
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args string
+		says []string
+	}{
+		{"--help", []string{"lab", "version"}},
+		{"lab --help", []string{"--scenario", "lag-spike", "--strategies", "round-robin", "Exit status"}},
+		{"version", []string{"tidegate ", "go1."}},
+	} {
+		status, out, errOut := tidegate(t, strings.Fields(c.args)...)
+		if status != 0 || errOut != "" {
+			t.Errorf("%s: status %d, stderr %q", c.args, status, errOut)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s lacks %q:\n%s", c.args, want, out)
+			}
+		}
+	}
+}
+
+// A command line that makes no sense ends with 2, and says what to do next.
+func TestUsageErrors(t *testing.T) {
+	t.Parallel()
+	empty := t.TempDir()
+	for _, c := range []struct{ args, names, next string }{
+		{"", "lab", "see tidegate --help"},
+		{"fly", "fly", "see tidegate --help"},
+		{"lab --speed 9", "--speed", "see tidegate lab --help"},
+		{"lab --rate fast", "--rate", "see tidegate lab --help"},
+		{"lab --rate 0", "--rate", "the default is 1000"},
+		{"lab --rate NaN", "--rate", "the default is 1000"},
+		{"lab --writes 0.9", "--writes", "the default is 0.2"},
+		{"lab --instances 0", "--instances", "the default is 2"},
+		{"lab --sessions 0", "--sessions", "the default is 32"},
+		{"lab --replicas 0", "--replicas", "the default is 2"},
+		{"lab --duration 5", "--duration", "see tidegate lab --help"},
+		{"lab --duration 1ms", "--duration", "the default is 20s"},
+		{"lab --wait=-1s", "--wait", "leave it out"},
+		{"lab --seed -1", "--seed", "see tidegate lab --help"},
+		{"lab --scenario flood", "--scenario", "lag-spike"},
+		{"lab --strategies coin-toss", "--strategies", "round-robin"},
+		{"lab --strategies round-robin,round-robin", "--strategies", "once"},
+		{"lab --pg-bin " + empty, empty, "TIDEGATE_PG_BIN"},
+	} {
+		status, out, errOut := tidegate(t, strings.Fields(c.args)...)
+		if status != exitUsage || out != "" {
+			t.Errorf("%s: status %d, stdout %q", c.args, status, out)
+		}
+		if !strings.Contains(errOut, c.names) || !strings.Contains(errOut, c.next) {
+			t.Errorf("%s: stderr lacks %q or %q:\n%s", c.args, c.names, c.next, errOut)
+		}
+	}
+}
+
+func TestLabJSON(t *testing.T) {
+	t.Parallel()
+	pgcluster.InstallForTest(t)
+	status, out, errOut := tidegate(t, strings.Fields("lab --json --scenario steady --strategies round-robin --duration 1s --rate 100 --seed 42")...)
+	if status != exitOK || errOut != "" {
+		t.Errorf("status %d, stderr %q", status, errOut)
+	}
+	var got struct {
+		Seed       int
+		Instances  int
+		Strategies []struct {
+			Name  string
+			Reads int
+		}
+	}
+	decoder := json.NewDecoder(strings.NewReader(out))
+	if err := decoder.Decode(&got); err != nil || decoder.More() {
+		t.Fatalf("%v in %q", err, out)
+	}
+	if got.Seed != 42 || got.Instances != 2 || len(got.Strategies) != 1 || got.Strategies[0].Name != "round-robin" || got.Strategies[0].Reads < 30 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A run in which nothing could have gone wrong is no proof, and says so.
+func TestLabWithTooFewOpportunities(t *testing.T) {
+	t.Parallel()
+	pgcluster.InstallForTest(t)
+	status, out, errOut := tidegate(t, strings.Fields("lab --scenario lag-spike --strategies round-robin --duration 1s --rate 20 --replicas 1")...)
+	if status != exitUsage || errOut != "" {
+		t.Errorf("status %d, stderr %q", status, errOut)
+	}
+	if !strings.Contains(out, "Did sessions see the past?") || !strings.Contains(out, "no verdict: only ") || !strings.Contains(out, "higher --rate") {
+		t.Errorf("stdout:\n%s", out)
+	}
+}

@@ -1,0 +1,80 @@
+package pgxgate_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/pgxgate"
+)
+
+var (
+	// A decision hangs on it: presence or absence, a permission, money.
+	ClaimHeld = tidegate.Strong("claim-held", "two workers must not both win")
+	// May be a minute old, and proves that it is not older.
+	Dashboard = tidegate.Relaxed("dashboard", "rollups for humans", tidegate.Within(time.Minute))
+)
+
+func Example() {
+	rename := func(ctx context.Context, id int64, name string) error {
+		db, err := pgxgate.Open(ctx, pgxgate.Config{
+			Cluster: "main",
+			Nodes: []pgxgate.Node{ // in any order: roles are discovered
+				{DSN: "host=db1 user=app dbname=shop"},
+				{DSN: "host=db2 user=app dbname=shop"},
+				{DSN: "host=db3 user=app dbname=shop"},
+			},
+		})
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+
+		// One session for each user or job: its history starts here, or goes on
+		// from the token that the client brought along.
+		session := tidegate.NewSession()
+		ctx = tidegate.WithSession(ctx, session)
+
+		// On the primary. The session now knows the position of the commit.
+		if _, err = db.Write().Exec(ctx, "update profiles set name = $1 where id = $2", name, id); err != nil {
+			return err
+		}
+
+		// On a replica that has the update, or on the primary: never stale.
+		return db.Read(tidegate.Causal).QueryRow(ctx, "select name from profiles where id = $1", id).Scan(&name)
+	}
+	_ = rename
+}
+
+func ExampleReader_Tx() {
+	report := func(ctx context.Context, db *pgxgate.DB) error {
+		// Read-only, on one node, with one snapshot.
+		return db.Read(Dashboard).Tx(ctx, func(tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, "select day, total from sales")
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				// ...
+			}
+			return rows.Err()
+		})
+	}
+	_ = report
+}
+
+func ExampleDB_Explain() {
+	why := func(ctx context.Context, db *pgxgate.DB) {
+		ctx, seen := tidegate.Observe(ctx)
+		_, _ = db.Read(ClaimHeld).Exec(ctx, "select 1 from claims where id = 7")
+		for _, d := range seen.All() {
+			fmt.Println(d)
+		}
+		fmt.Print(db.Explain(ctx, tidegate.Causal))
+	}
+	_ = why
+}

@@ -1,0 +1,4 @@
+create table authors (
+  id bigint primary key,
+  name text not null
+);
