@@ -2,6 +2,7 @@ package pgxgate_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"strconv"
@@ -275,12 +276,25 @@ func TestConnectionsLiveBriefly(t *testing.T) {
 	}
 }
 
-// cutter dials connections that can all be cut at once; afterwards it refuses,
-// so that no cancel request can follow.
+// cutter dials connections that can all be cut at once. None of them carries a
+// cancel request, so that a server process whose client has gone goes on.
 type cutter struct {
 	mu    sync.Mutex
 	conns []net.Conn
 	cut   bool
+}
+
+// cancelRequest is the code of the message (protocol-message-formats in the
+// manual).
+const cancelRequest = 80877102
+
+type uncancelling struct{ net.Conn }
+
+func (c uncancelling) Write(b []byte) (int, error) {
+	if len(b) >= 8 && binary.BigEndian.Uint32(b) == uint32(len(b)) && binary.BigEndian.Uint32(b[4:]) == cancelRequest {
+		return 0, errors.New("no cancel requests here")
+	}
+	return c.Conn.Write(b)
 }
 
 func (x *cutter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -290,10 +304,11 @@ func (x *cutter) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		return nil, errors.New("cut")
 	}
 	c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-	if err == nil {
-		x.conns = append(x.conns, c)
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	x.conns = append(x.conns, c)
+	return uncancelling{c}, nil
 }
 
 func (x *cutter) set(cut bool) {
