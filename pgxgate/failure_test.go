@@ -168,6 +168,44 @@ func TestReplicaDiesAndReturns(t *testing.T) {
 	eventually(t, "the replica to be used again", used)
 }
 
+// TestRestartedReplicaWhileIdle: after a restart a replica does not know what it
+// has received, and nothing is written that could tell. A session that read there
+// must not get stuck on a bound that nobody reaches.
+func TestRestartedReplicaWhileIdle(t *testing.T) {
+	c := ownCluster(t, pgcluster.Config{Replicas: 2, Settings: map[string]string{"autovacuum": "off"}})
+	db := open(t, c)
+	for _, r := range c.Replicas() {
+		if err := r.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "both replicas to be used", func() bool {
+		n := 0
+		for _, v := range db.Explain(tidegate.WithSession(t.Context(), tidegate.NewSession()), tidegate.Causal).Nodes {
+			if v.Eligible {
+				n++
+			}
+		}
+		return n == 2
+	})
+	var v int64
+	strong := tidegate.Strong("strong", "makes the session leave the replica")
+	for range 10 {
+		ctx, seen := inSession(t)
+		for _, class := range []tidegate.Class{tidegate.Causal, strong, tidegate.Causal, strong, tidegate.Causal} {
+			if err := db.Read(class).QueryRow(ctx, get, 1).Scan(&v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, d := range seen.All() {
+			if d.Unproven || d.Waited > 500*time.Millisecond || d.Class == tidegate.Causal && d.Role != tidegate.RoleReplica {
+				t.Fatalf("%v (received: %q and %q)", d, sql(t, c.Replicas()[0], "select pg_last_wal_receive_lsn()"), sql(t, c.Replicas()[1], "select pg_last_wal_receive_lsn()"))
+			}
+		}
+	}
+	t.Logf("received %q, replayed %q", sql(t, c.Replicas()[0], "select pg_last_wal_receive_lsn()"), sql(t, c.Replicas()[0], "select pg_last_wal_replay_lsn()"))
+}
+
 // TestPrimaryDown: writes fail at once and clearly, sessions that replicas cover
 // are served on.
 func TestPrimaryDown(t *testing.T) {

@@ -50,7 +50,7 @@ func TestPageHeadersAreNoPosition(t *testing.T) {
 func TestProbeAnswers(t *testing.T) {
 	t.Parallel()
 	y := layout{segment: 16 << 20, block: 8192}
-	at := func(n uint64) tidegate.Position { return tidegate.At(n) }
+	at := tidegate.At
 	for _, x := range []struct {
 		name string
 		a    answer
@@ -62,9 +62,9 @@ func TestProbeAnswers(t *testing.T) {
 		{name: "more received", a: answer{replica: true, first: 0x5000100, hasFirst: true, second: 0x5000200, hasSecond: true},
 			want: engine.Observation{Role: tidegate.RoleReplica, Applied: at(0x5000100), Bound: tidegate.Beyond(0x5000100)}},
 		{name: "received unknown after a restart", a: answer{replica: true, first: 0x5000100, hasFirst: true},
-			want: engine.Observation{Role: tidegate.RoleReplica, Applied: at(0x5000100), Bound: tidegate.Beyond(0x5000100)}},
+			want: engine.Observation{Role: tidegate.RoleReplica, Applied: at(0x5000100), Bound: tidegate.Beyond(0x5000100), Loose: true}},
 		{name: "received far below replay after a restart", a: answer{replica: true, first: 0x5000100, hasFirst: true, second: 0x4000000, hasSecond: true},
-			want: engine.Observation{Role: tidegate.RoleReplica, Applied: at(0x5000100), Bound: tidegate.Beyond(0x5000100)}},
+			want: engine.Observation{Role: tidegate.RoleReplica, Applied: at(0x5000100), Bound: tidegate.Beyond(0x5000100), Loose: true}},
 		{name: "a primary", a: answer{first: 0x6000028, hasFirst: true, second: 0x7000100, hasSecond: true, line: 1},
 			want: engine.Observation{Role: tidegate.RolePrimary, Applied: at(0x6000000), Bound: at(0x6000000), Ceiling: at(0x6000000), Epoch: tidegate.Epoch{Line: 1}}},
 		{name: "no replay position", a: answer{replica: true, second: 1, hasSecond: true}, bad: true},
@@ -76,7 +76,7 @@ func TestProbeAnswers(t *testing.T) {
 			t.Errorf("%s: error %v", x.name, err)
 			continue
 		}
-		if !x.bad && (o.Role != x.want.Role || o.Applied != x.want.Applied || o.Bound != x.want.Bound || o.Ceiling != x.want.Ceiling || o.Epoch != x.want.Epoch) {
+		if !x.bad && (o.Role != x.want.Role || o.Applied != x.want.Applied || o.Bound != x.want.Bound || o.Loose != x.want.Loose || o.Ceiling != x.want.Ceiling || o.Epoch != x.want.Epoch) {
 			t.Errorf("%s: %+v, want %+v", x.name, o, x.want)
 		}
 	}

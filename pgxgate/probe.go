@@ -64,7 +64,10 @@ func (a *answer) fill(o *engine.Observation, y layout) error {
 	// was replayed, somebody may have seen the next record; after a restart the
 	// received position can be missing or far behind and says nothing.
 	o.Bound = tidegate.Beyond(y.normal(a.first))
-	if a.hasSecond && y.normal(a.second) == y.normal(a.first) {
+	switch {
+	case !a.hasSecond || y.normal(a.second) < y.normal(a.first):
+		o.Loose = true
+	case y.normal(a.second) == y.normal(a.first):
 		o.Bound = o.Applied
 	}
 	return nil

@@ -31,6 +31,10 @@ type Observation struct {
 	// before Sent can have shown. On a primary it bounds what any replica of
 	// the same epoch can have shown before Sent.
 	Bound tidegate.Position
+	// Loose tells that a strict Bound may lie beyond all there is: nothing is known
+	// to follow. It would be out of reach until the next write, so where the
+	// primary can be asked for a bound, that one is waited for.
+	Loose bool
 	// Ceiling is set on a primary only: it bounds all that was committed and
 	// visible there before Sent. It is above Applied where commits may be
 	// acknowledged before they are durable.

@@ -188,7 +188,7 @@ func (l *shownLook) byOpen(ctx context.Context, t *Table, primary Prover, want t
 	defer cancel()
 	l.count()
 	pos, open, err := primary.Open(ctx)
-	if err != nil || !pos.Covers(want) && l.covering(t, tidegate.Position{}) != NoNode {
+	if err != nil || !pos.Covers(want) && (t.Shown.Covers(pos) || l.covering(t, tidegate.Position{}) != NoNode) {
 		return
 	}
 	if !l.poll(ctx, t, func() (bool, error) {
@@ -213,6 +213,9 @@ func (l *shownLook) count() {
 
 // proven publishes the proof, unless the history has changed under it.
 func (l *shownLook) proven(t *Table, pos tidegate.Position) {
+	if l.w.Table().Shown.Covers(pos) {
+		return
+	}
 	l.w.publish(t.Primary, func(n *Table) {
 		if n.Epoch == t.Epoch && n.Primary == t.Primary {
 			n.Shown = n.Shown.Join(pos)

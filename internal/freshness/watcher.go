@@ -3,12 +3,12 @@ package freshness
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/internal/chance"
 	"github.com/tidegatedb/tidegate/internal/mono"
 )
 
@@ -28,7 +28,8 @@ type Config struct {
 	// ProofWait is how long a wish for a proof of what the primary shows lives.
 	ProofWait time.Duration
 	// Changed, if not nil, is called after each published table with the node
-	// whose observation changed. It must return quickly.
+	// whose observation changed and the newest table. Calls come one at a time;
+	// each must return quickly.
 	Changed func(node int, t *Table)
 }
 
@@ -38,6 +39,8 @@ type Watcher struct {
 	table   atomic.Pointer[Table]
 	probers []*prober
 	shown   *shownLook
+
+	telling sync.Mutex // serialises calls of Changed
 
 	mu      sync.Mutex // serialises publishing
 	past    samples
@@ -115,7 +118,9 @@ func (w *Watcher) publish(node int, change func(*Table)) {
 	w.mu.Unlock()
 	close(old.next)
 	if w.cfg.Changed != nil {
-		w.cfg.Changed(node, t)
+		w.telling.Lock()
+		w.cfg.Changed(node, w.table.Load())
+		w.telling.Unlock()
 	}
 }
 
@@ -159,7 +164,7 @@ func (w *Watcher) observed(node int, o *Observation, sent int64, err error) {
 
 // jittered spreads the probes of many instances.
 func jittered(d time.Duration) int64 {
-	return int64(float64(d) * (0.9 + 0.2*rand.Float64()))
+	return int64(float64(d) * (0.9 + 0.2*chance.Float64()))
 }
 
 // probe sends one probe and publishes what it says.

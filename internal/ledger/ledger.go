@@ -46,6 +46,7 @@ type catchUp struct {
 type Ledger struct {
 	cluster string
 	nonce   uint64
+	birth   func() (tidegate.Epoch, tidegate.Incarnation)
 
 	mu          sync.Mutex
 	epoch       tidegate.Epoch // of mark, shown and catch; zero while nothing is known
@@ -66,6 +67,11 @@ func New(cluster string, nonce uint64, marks []tidegate.Mark) *Ledger {
 	l.Merge(marks)
 	return l
 }
+
+// Births sets what says where a catch-up is born that comes without a birth: the
+// history and the life of the primary that are known now. It must be called
+// before the ledger is used.
+func (l *Ledger) Births(birth func() (tidegate.Epoch, tidegate.Incarnation)) { l.birth = birth }
 
 // Lock begins a decision.
 func (l *Ledger) Lock() { l.mu.Lock() }
@@ -102,10 +108,14 @@ func (l *Ledger) Merge(marks []tidegate.Mark) {
 }
 
 func (l *Ledger) merge(m tidegate.Mark, now int64) {
-	if l.empty() && m.Epoch.Known() {
+	if m.CatchUp && m.Primary == 0 && !m.Epoch.Known() && l.birth != nil {
+		m.Epoch, m.Primary = l.birth()
+	}
+	// A mark without an epoch is a duty whose birth nobody knew: it is born where
+	// the others of the session are, in whichever order they arrive.
+	if m.Epoch.Known() && (l.empty() || !l.epoch.Known()) {
 		l.epoch = m.Epoch
 	}
-	// A mark without an epoch is a duty whose birth nobody knew: it is born here.
 	if m.Epoch.Known() && m.Epoch != l.epoch && rules.EpochInMark.On() {
 		l.setAside(m, now)
 		return
@@ -116,11 +126,11 @@ func (l *Ledger) merge(m tidegate.Mark, now int64) {
 	for _, id := range m.Seen {
 		e := l.entry(id)
 		if e == nil {
-			e = l.add(entry{id: id, epoch: l.epoch, node: freshness.NoNode}, now)
+			e = l.add(entry{id: id, epoch: l.epoch, node: freshness.NoNode})
 		}
 		e.since = now
 	}
-	if m.CatchUp {
+	if m.CatchUp || len(m.Pending) > 0 {
 		l.owe(now, m.Primary, m.Pending)
 	}
 }
@@ -144,10 +154,10 @@ func (l *Ledger) entry(id tidegate.Incarnation) *entry {
 
 // add appends an entry. When there are too many, those without reads in flight
 // become a catch-up: all they can have shown was committed by now.
-func (l *Ledger) add(e entry, now int64) *entry {
+func (l *Ledger) add(e entry) *entry {
 	if len(l.seen) >= maxEntries {
 		l.seen = slices.DeleteFunc(l.seen, func(o entry) bool { return o.fly == 0 })
-		l.owe(now, 0, nil)
+		l.owe(mono.Now(), 0, nil)
 	}
 	if !rules.SeenIsASet.On() {
 		l.seen = slices.DeleteFunc(l.seen, func(o entry) bool { return o.fly == 0 })
@@ -173,7 +183,7 @@ func (l *Ledger) owe(now int64, primary tidegate.Incarnation, pending []uint64) 
 }
 
 // CatchUp implements tidegate.Ledger.
-func (l *Ledger) CatchUp() { l.Owe(0, nil) }
+func (l *Ledger) CatchUp() { l.Merge([]tidegate.Mark{{Cluster: l.cluster, CatchUp: true}}) }
 
 // Owe makes the session catch up with all that is committed by now: the outcome
 // of a write is not known, or the position of a read on the primary was lost.

@@ -47,23 +47,34 @@ func (a *Asks) primary(t *freshness.Table) {
 
 // Stay returns the node that a causal read can use without resolving anything:
 // the session has read from exactly one incarnation, the table still shows it,
-// and it covers the mark. Otherwise it returns freshness.NoNode. Locked.
-func (l *Ledger) Stay(t *freshness.Table) int {
+// it covers the mark, and is not in the bit set exclude. Otherwise it returns
+// freshness.NoNode. Locked.
+func (l *Ledger) Stay(t *freshness.Table, exclude uint64) int {
 	if len(l.seen) != 1 || l.catch.open || len(l.others) != 0 || l.epoch != t.Epoch {
 		return freshness.NoNode
 	}
-	e := &l.seen[0]
-	i := int(e.node)
-	if i < 0 || t.Nodes[i].Incarnation != e.id {
-		if i = t.Incarnation(e.id); i == freshness.NoNode {
-			return freshness.NoNode
-		}
-		e.node = int32(i)
+	i := l.seen[0].find(t)
+	if i == freshness.NoNode || exclude>>uint(i)&1 != 0 {
+		return freshness.NoNode
 	}
 	if n := &t.Nodes[i]; n.Usable && n.Applied.Covers(l.mark) {
 		return i
 	}
 	return freshness.NoNode
+}
+
+// find returns the node that was last seen in the entry's incarnation, or
+// freshness.NoNode.
+func (e *entry) find(t *freshness.Table) int {
+	// The hint can be of another list of nodes.
+	if i := int(e.node); i >= 0 && i < len(t.Nodes) && t.Nodes[i].Incarnation == e.id {
+		return i
+	}
+	i := t.Incarnation(e.id)
+	if i != freshness.NoNode {
+		e.node = int32(i)
+	}
+	return i
 }
 
 // Settle turns what the session has seen into positions as far as the table
@@ -177,7 +188,7 @@ func (l *Ledger) bound(t *freshness.Table, p *freshness.Observation, e *entry) (
 	after := func(o *freshness.Observation) bool {
 		return o != nil && (o.Sent > e.since || !rules.BoundProbeAfterRead.On())
 	}
-	i := t.Incarnation(e.id)
+	i := e.find(t)
 	if i == freshness.NoNode && !rules.IncarnationInSeen.On() && e.node >= 0 {
 		i = int(e.node)
 	}
@@ -188,31 +199,32 @@ func (l *Ledger) bound(t *freshness.Table, p *freshness.Observation, e *entry) (
 	if i != freshness.NoNode && after(t.Nodes[i].Obs) && t.Nodes[i].Epoch == t.Epoch {
 		pos, ok = t.Nodes[i].Obs.Bound, true
 	}
-	if p != nil && after(p) && p.Epoch == e.epoch {
-		if ok {
-			pos = pos.Meet(p.Bound)
-		} else {
-			pos, ok = p.Bound, true
-		}
+	switch {
+	case p == nil || p.Epoch != e.epoch:
+	case after(p) && ok:
+		pos = pos.Meet(p.Bound)
+	case after(p):
+		pos, ok = p.Bound, true
+	case ok && t.Nodes[i].Obs.Loose:
+		ok = false // the primary can tell better, and nothing else may be in reach
 	}
 	return pos, ok, ask
 }
 
-// Restart makes the session go on from the primary's position after now: the
-// caller reports that what it required before can not be judged. Locked.
-func (l *Ledger) Restart(t *freshness.Table) {
+// Restart makes the session go on from the position after now of the primary with
+// that epoch and life: the session has been told that what it required before can
+// not be judged.
+func (l *Ledger) Restart(epoch tidegate.Epoch, primary tidegate.Incarnation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.mark, l.shown, l.others = tidegate.Position{}, tidegate.Position{}, nil
 	l.dropIdle()
 	for i := range l.seen {
 		l.seen[i].since = 0
 	}
 	now := mono.Now()
-	l.epoch, l.arrived = t.Epoch, now
-	c := catchUp{open: true, since: now, pending: l.catch.pending}
-	if p := t.PrimaryObs(); p != nil {
-		c.primary = p.Incarnation
-	}
-	l.catch = c
+	l.epoch, l.arrived = epoch, now
+	l.catch = catchUp{open: true, since: now, primary: primary, pending: l.catch.pending}
 }
 
 // Dispatch notes that a read of the session begins on the incarnation, from the
@@ -226,7 +238,7 @@ func (l *Ledger) Dispatch(t *freshness.Table, node int, id tidegate.Incarnation)
 	if len(l.seen) == 0 && l.empty() {
 		l.epoch = t.Epoch
 	}
-	l.add(entry{id: id, epoch: t.Nodes[node].Epoch, fly: 1, node: int32(node)}, mono.Now())
+	l.add(entry{id: id, epoch: t.Nodes[node].Epoch, fly: 1, node: int32(node)})
 }
 
 // Done notes that a read ended: its last row has been delivered.

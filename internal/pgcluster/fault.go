@@ -2,6 +2,7 @@ package pgcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"syscall"
@@ -72,7 +73,7 @@ func (s *Server) WaitReady(ctx context.Context) error {
 		return last == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("pgcluster: wait for %s: %w (last answer: %v)", s.Name, err, last)
+		return fmt.Errorf("pgcluster: wait for %s: %w", s.Name, errors.Join(err, last))
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (r *Router) Explain(l *ledger.Ledger, class tidegate.Class) (tidegate.Posit
 	if l != nil {
 		var asks ledger.Asks
 		l.Lock()
-		if l.Stay(t) == freshness.NoNode {
+		if l.Stay(t, 0) == freshness.NoNode {
 			status = l.Settle(t, &asks)
 		}
 		n.mark = l.Mark()
@@ -50,9 +50,12 @@ func (r *Router) Explain(l *ledger.Ledger, class tidegate.Class) (tidegate.Posit
 
 func (r *Router) verdict(t *freshness.Table, i int, n *need, class tidegate.Class, l *ledger.Ledger, status ledger.Status, now int64) Verdict {
 	x := &t.Nodes[i]
-	v := Verdict{Applied: x.Applied, ProbeAge: -1, Flying: r.loads[i].flying.Load()}
+	v := Verdict{Applied: x.Applied, ProbeAge: -1, Flying: r.slots[i].flying.Load()}
 	if x.Obs == nil {
-		v.Why = fmt.Sprintf("never answered a probe: %v", x.Err)
+		v.Why = "has not been probed yet"
+		if x.Err != nil {
+			v.Why = fmt.Sprintf("never answered a probe: %v", x.Err)
+		}
 		return v
 	}
 	v.Role, v.ProbeAge = x.Obs.Role, time.Duration(now-x.Sent)
@@ -65,7 +68,7 @@ func (r *Router) verdict(t *freshness.Table, i int, n *need, class tidegate.Clas
 	case v.Role == tidegate.RolePrimary && t.Primary != i:
 		v.Why = "says it is a primary, but it is not the only or newest one in sight"
 	case v.Role == tidegate.RolePrimary:
-		v.Eligible = class.Need() == tidegate.NeedStrong || l == nil
+		v.Eligible = class.Need() == tidegate.NeedStrong || class.Need() == tidegate.NeedCausal && l == nil
 		v.Why = "the primary: used for strong reads, and when no replica qualifies in time"
 	case class.Need() == tidegate.NeedStrong:
 		v.Why = "a strong read goes to the primary"

@@ -69,11 +69,7 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 			// read of the session is told first.
 			return r.primary(ctx, tk, tidegate.ReasonBehind, &w)
 		case !r.candidates(t, &n, &asks):
-			reason = tidegate.ReasonNoReplica
-			if tk.retries > 0 {
-				reason = tidegate.ReasonReplicaFailed
-			}
-			return r.primary(ctx, tk, reason, &w)
+			return r.primary(ctx, tk, tk.noReplica(), &w)
 		}
 		if !w.wait(ctx, t, &asks, limit) {
 			if err := ctx.Err(); err != nil {
@@ -105,7 +101,7 @@ func (r *Router) beginRelaxed(ctx context.Context, tk *Ticket) error {
 			return nil
 		}
 		if !r.candidates(t, &n, &asks) {
-			return r.primary(ctx, tk, tidegate.ReasonNoReplica, &w)
+			return r.primary(ctx, tk, tk.noReplica(), &w)
 		}
 		// Being current is proven by both sides: the replica's position and a
 		// look at the primary to compare it with.
@@ -119,6 +115,14 @@ func (r *Router) beginRelaxed(ctx context.Context, tk *Ticket) error {
 			return r.primary(ctx, tk, tidegate.ReasonBehind, &w)
 		}
 	}
+}
+
+// noReplica says why there is none.
+func (tk *Ticket) noReplica() tidegate.Reason {
+	if tk.retries > 0 {
+		return tidegate.ReasonReplicaFailed
+	}
+	return tidegate.ReasonNoReplica
 }
 
 // clip leaves half of the caller's time for the read itself.
@@ -184,8 +188,10 @@ func (r *Router) primary(ctx context.Context, tk *Ticket, reason tidegate.Reason
 		case status == ledger.Settled:
 			return r.takePrimary(tk, t, reason, false)
 		case status == ledger.Changed:
-			r.stats.Changed.Add(1)
-			tk.changed = true
+			if !tk.changed {
+				r.stats.Changed.Add(1)
+				tk.changed = true
+			}
 			return r.takePrimary(tk, t, tidegate.ReasonHistoryChanged, true)
 		}
 		if !shown.IsZero() {
@@ -218,14 +224,8 @@ func (r *Router) primaryProof(tk *Ticket, t *freshness.Table, causal bool, asks 
 	}
 	status := l.Settle(t, asks)
 	tk.required = l.Mark()
-	switch {
-	case status == ledger.Changed:
-		l.Restart(t)
+	if status != ledger.Settled {
 		return status, tidegate.Position{}
-	case status == ledger.Open:
-		return status, tidegate.Position{}
-	case t.Shown.Covers(l.Shown()) || !rules.PrimaryMustHaveShown.On():
-		return ledger.Settled, tidegate.Position{}
 	}
 	if causal {
 		n := need{mark: l.Mark(), exclude: tk.exclude}
@@ -233,6 +233,9 @@ func (r *Router) primaryProof(tk *Ticket, t *freshness.Table, causal bool, asks 
 			r.take(tk, t, i, tidegate.ReasonCovered)
 			return ledger.Settled, tidegate.Position{}
 		}
+	}
+	if t.Shown.Covers(l.Shown()) || !rules.PrimaryMustHaveShown.On() {
+		return ledger.Settled, tidegate.Position{}
 	}
 	return ledger.Open, l.Shown()
 }
@@ -244,7 +247,7 @@ func (r *Router) takePrimary(tk *Ticket, t *freshness.Table, reason tidegate.Rea
 	if unproven {
 		r.stats.Unproven.Add(1)
 	}
-	if reason != tidegate.ReasonStrong && reason != tidegate.ReasonNoSession {
+	if tk.Class.Need() != tidegate.NeedStrong && reason != tidegate.ReasonNoSession {
 		r.stats.Fallbacks.Add(1)
 	}
 	r.count(tk)
@@ -312,11 +315,12 @@ func (w *waiter) wait(ctx context.Context, t *freshness.Table, asks *ledger.Asks
 		at += int64(min(firstPause<<min(w.asks-fastAsks, 10), longestPause))
 	}
 	w.asks++
+	if len(asks.Pending) > 0 {
+		// Before the probe that is to answer it.
+		w.r.facts.WantSettled(asks.Pending)
+	}
 	for m := asks.Nodes; m != 0; m &= m - 1 {
 		w.r.facts.Demand(bits.TrailingZeros64(m), at)
-	}
-	if len(asks.Pending) > 0 {
-		w.r.facts.WantSettled(asks.Pending)
 	}
 	w.timer.Reset(time.Duration(left))
 	select {

@@ -38,7 +38,8 @@ func (r *Router) Reconsider(ctx context.Context, tk *Ticket, holds func(*freshne
 // again repeats the decision for one node on a newer table.
 func (r *Router) again(tk *Ticket, t *freshness.Table, node int, role tidegate.Role, reason tidegate.Reason) bool {
 	if role == tidegate.RolePrimary {
-		if t.Primary != node {
+		// What the session needs was judged in the history of that time.
+		if t.Primary != node || t.Nodes[node].Epoch != tk.Epoch {
 			return false
 		}
 		tk.Proof, tk.Epoch = t.Nodes[node].Obs, t.Nodes[node].Epoch

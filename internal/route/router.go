@@ -2,11 +2,12 @@ package route
 
 import (
 	"math"
-	"math/rand/v2"
+	"math/bits"
 	"sync/atomic"
 	"time"
 
 	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/internal/chance"
 	"github.com/tidegatedb/tidegate/internal/freshness"
 	"github.com/tidegatedb/tidegate/internal/ledger"
 )
@@ -48,23 +49,24 @@ type Facts interface {
 	WantSettled(processes []uint64)
 }
 
-// load counts a node's reads in flight. Each has a cache line of its own: the
-// counters are the only memory that reads of different sessions share for
-// writing.
-type load struct {
+// slot is a node's reads in flight and what never changes about it. Each has a
+// cache line of its own: the counters are the only memory that reads of different
+// sessions share for writing.
+type slot struct {
 	flying atomic.Int64
-	_      [56]byte
+	weight int64
+	hash   uint64
+	local  bool // in the router's zone, or the router has none
+	_      [39]byte
 }
 
 // Router picks nodes. It is safe for concurrent use.
 type Router struct {
-	cfg    Config
-	facts  Facts
-	loads  []load
-	weight []int64
-	local  []bool
-	hashes []uint64
-	stats  Stats
+	cfg   Config
+	facts Facts
+	slots []slot
+	_     [64]byte // what is above is only read
+	stats Stats
 }
 
 // Stats counts what happened to reads since the start.
@@ -78,11 +80,10 @@ type Stats struct {
 
 // New returns a router over the facts.
 func New(cfg Config, facts Facts) *Router {
-	r := &Router{cfg: cfg, facts: facts, loads: make([]load, len(cfg.Nodes))}
-	for _, n := range cfg.Nodes {
-		r.weight = append(r.weight, int64(n.Weight))
-		r.local = append(r.local, cfg.Zone == "" || n.Zone == cfg.Zone)
-		r.hashes = append(r.hashes, hashName(n.Name))
+	r := &Router{cfg: cfg, facts: facts, slots: make([]slot, len(cfg.Nodes))}
+	for i, n := range cfg.Nodes {
+		s := &r.slots[i]
+		s.weight, s.hash, s.local = int64(n.Weight), hashName(n.Name), cfg.Zone == "" || n.Zone == cfg.Zone
 	}
 	return r
 }
@@ -91,7 +92,7 @@ func New(cfg Config, facts Facts) *Router {
 func (r *Router) Stats() *Stats { return &r.stats }
 
 // Flying returns a node's reads in flight.
-func (r *Router) Flying(node int) int64 { return r.loads[node].flying.Load() }
+func (r *Router) Flying(node int) int64 { return r.slots[node].flying.Load() }
 
 // hashName is FNV-1a: nodes keep their place in the rendezvous whatever their
 // order in the configuration.
@@ -131,42 +132,60 @@ func (r *Router) eligible(t *freshness.Table, i int, n *need) bool {
 	return x.Applied.Covers(n.mark)
 }
 
-// lessLoaded compares reads in flight relative to weight: a has room where b has
-// less.
-func lessLoaded(a, wa, b, wb int64) bool { return (a+1)*wb < (b+1)*wa }
+// ties are the least loaded of the nodes that were offered, by reads in flight
+// relative to weight.
+type ties struct {
+	nodes uint64 // a bit set
+	// load and weight are those of the first of them; total is the weight of all.
+	load, weight, total int64
+}
 
-// spread picks among the eligible nodes: the least loaded of the own zone, ties
-// broken at random; another zone only when the own one has none or is loaded
-// clearly more.
+func (s *ties) offer(i int, load, weight int64) {
+	a, b := load*s.weight, s.load*weight
+	switch {
+	case s.nodes == 0 || a < b:
+		*s = ties{1 << uint(i), load, weight, weight}
+	case a == b:
+		s.nodes |= 1 << uint(i)
+		s.total += weight
+	}
+}
+
+// draw lets chance decide by weight, so that shares are kept also where hardly
+// anything is in flight.
+func (s *ties) draw(r *Router) int {
+	if s.nodes == 0 {
+		return freshness.NoNode
+	}
+	m := s.nodes
+	if m&(m-1) != 0 {
+		for at := chance.Int64N(s.total); ; m &= m - 1 {
+			if at -= r.slots[bits.TrailingZeros64(m)].weight; at < 0 {
+				break
+			}
+		}
+	}
+	return bits.TrailingZeros64(m)
+}
+
+// spread picks among the eligible nodes: the least loaded of the own zone;
+// another zone only when the own one has none or is loaded clearly more.
 func (r *Router) spread(t *freshness.Table, n *need) int {
-	best, far := freshness.NoNode, freshness.NoNode
-	var bestLoad, farLoad int64
-	var ties uint32
+	var near, far ties
 	for i := range t.Nodes {
 		if !r.eligible(t, i, n) {
 			continue
 		}
-		f := r.loads[i].flying.Load()
-		if !r.local[i] {
-			if far == freshness.NoNode || lessLoaded(f, r.weight[i], farLoad, r.weight[far]) {
-				far, farLoad = i, f
-			}
-			continue
-		}
-		switch {
-		case best == freshness.NoNode || lessLoaded(f, r.weight[i], bestLoad, r.weight[best]):
-			best, bestLoad, ties = i, f, 1
-		case !lessLoaded(bestLoad, r.weight[best], f, r.weight[i]):
-			// As loaded as the best: each of k ties is taken with chance 1/k.
-			if ties++; rand.Uint32N(ties) == 0 {
-				best, bestLoad = i, f
-			}
+		if s := &r.slots[i]; s.local {
+			near.offer(i, s.flying.Load(), s.weight)
+		} else {
+			far.offer(i, s.flying.Load(), s.weight)
 		}
 	}
-	if best == freshness.NoNode || far != freshness.NoNode && bestLoad > farLoad+2*littleLoaded {
-		return far
+	if near.nodes == 0 || far.nodes != 0 && near.load > far.load+2*littleLoaded {
+		return far.draw(r)
 	}
-	return best
+	return near.draw(r)
 }
 
 // rendezvous picks for a session's first read: the highest weighted hash of its
@@ -177,16 +196,17 @@ func (r *Router) rendezvous(t *freshness.Table, n *need, nonce uint64) int {
 	if least == freshness.NoNode || nonce == 0 {
 		return least
 	}
-	limit := r.loads[least].flying.Load() + littleLoaded
+	limit := r.Flying(least) + littleLoaded
 	best, score := freshness.NoNode, math.Inf(-1)
 	for i := range t.Nodes {
-		if r.local[i] != r.local[least] || !r.eligible(t, i, n) || r.loads[i].flying.Load() > limit {
+		s := &r.slots[i]
+		if s.local != r.slots[least].local || !r.eligible(t, i, n) || s.flying.Load() > limit {
 			continue
 		}
 		// Weighted rendezvous hashing: -w / ln(u) with u uniform in (0, 1).
-		u := (float64(mix(nonce^r.hashes[i])>>11) + .5) / (1 << 53)
-		if s := -float64(r.weight[i]) / math.Log(u); s > score {
-			best, score = i, s
+		u := (float64(mix(nonce^s.hash)>>11) + .5) / (1 << 53)
+		if x := -float64(s.weight) / math.Log(u); x > score {
+			best, score = i, x
 		}
 	}
 	if best == freshness.NoNode {
@@ -197,12 +217,9 @@ func (r *Router) rendezvous(t *freshness.Table, n *need, nonce uint64) int {
 
 // crowded reports whether some eligible node has clearly more room than i.
 func (r *Router) crowded(t *freshness.Table, i int, n *need) bool {
-	f := r.loads[i].flying.Load()
-	if f <= littleLoaded {
-		return false
-	}
+	f, w := r.Flying(i), r.slots[i].weight
 	for j := range t.Nodes {
-		if j != i && r.loads[j].flying.Load()*r.weight[i]+littleLoaded*r.weight[j] < f*r.weight[j] && r.eligible(t, j, n) {
+		if s := &r.slots[j]; j != i && s.flying.Load()*w+littleLoaded*s.weight < f*s.weight && r.eligible(t, j, n) {
 			return true
 		}
 	}
@@ -213,32 +230,32 @@ func (r *Router) crowded(t *freshness.Table, i int, n *need) bool {
 // locked.
 func (r *Router) pickCausal(l *ledger.Ledger, t *freshness.Table, n *need, asks *ledger.Asks) (int, tidegate.Reason, ledger.Status) {
 	// Staying asks for nothing and changes no token.
-	stay := l.Stay(t)
-	if stay != freshness.NoNode && n.exclude&(1<<uint(stay)) == 0 {
-		n.mark = l.Mark()
-		if !r.crowded(t, stay, n) {
-			return stay, tidegate.ReasonStayed, ledger.Settled
-		}
-	} else {
-		stay = freshness.NoNode
+	n.mark = l.Mark()
+	stay := l.Stay(t, n.exclude)
+	if stay != freshness.NoNode && (r.Flying(stay) <= littleLoaded || !r.crowded(t, stay, n)) {
+		return stay, tidegate.ReasonStayed, ledger.Settled
 	}
 	fresh := l.Fresh()
 	status := l.Settle(t, asks)
-	n.mark = l.Mark()
-	switch {
-	case status == ledger.Changed:
+	if status == ledger.Changed {
 		return freshness.NoNode, tidegate.ReasonHistoryChanged, status
-	case status == ledger.Open && stay != freshness.NoNode:
-		// Leaving would have to wait for facts; a crowded replica answers sooner.
-		return stay, tidegate.ReasonStayed, ledger.Settled
-	case status == ledger.Open:
-		return freshness.NoNode, tidegate.ReasonBehind, status
 	}
-	var i int
-	if fresh {
+	n.mark = l.Mark()
+	i := freshness.NoNode
+	switch {
+	case status == ledger.Open && stay == freshness.NoNode:
+		// The one entry that is left open may be where the session can stay.
+		stay = l.Stay(t, n.exclude)
+	case status == ledger.Open:
+	case fresh:
 		i = r.rendezvous(t, n, l.Nonce())
-	} else {
+	default:
 		i = r.spread(t, n)
+	}
+	if i == freshness.NoNode && stay != freshness.NoNode {
+		// Leaving would have to wait for facts, or for a replica to catch up with
+		// this one; a crowded replica answers sooner.
+		return stay, tidegate.ReasonStayed, ledger.Settled
 	}
 	return i, tidegate.ReasonCovered, status
 }

@@ -30,7 +30,7 @@ type Ticket struct {
 	required tidegate.Position
 	current  int64
 	unproven bool
-	changed  bool // the session was restarted on this ticket
+	changed  bool // what the session requires can not be judged; see Told
 	waited   int64
 	retries  int
 	exclude  uint64
@@ -51,6 +51,10 @@ func (r *Router) Decision(tk *Ticket) tidegate.Decision {
 	if tk.Proof != nil {
 		d.Observed = tk.Proof.Applied
 	}
+	if tk.Role == tidegate.RolePrimary && !tk.unproven {
+		// The primary has what it has acknowledged since it was looked at.
+		d.Observed = d.Observed.Join(tk.required)
+	}
 	switch {
 	case tk.Role == tidegate.RolePrimary && !tk.unproven:
 		d.StalenessKnown = true
@@ -66,6 +70,7 @@ func (r *Router) take(tk *Ticket, t *freshness.Table, node int, reason tidegate.
 	n := &t.Nodes[node]
 	tk.Node, tk.Role, tk.Proof, tk.Epoch = node, tidegate.RoleReplica, n.Obs, n.Epoch
 	tk.current, tk.reason = n.Current, reason
+	tk.unproven, tk.changed = false, false
 	if l := tk.Ledger; l != nil {
 		tk.required = l.Mark()
 		if tk.Class.Need() == tidegate.NeedCausal || rules.EveryClassLeavesSeen.On() {
@@ -77,13 +82,13 @@ func (r *Router) take(tk *Ticket, t *freshness.Table, node int, reason tidegate.
 }
 
 func (r *Router) count(tk *Ticket) {
-	r.loads[tk.Node].flying.Add(1)
+	r.slots[tk.Node].flying.Add(1)
 	tk.counted = true
 }
 
 func (r *Router) uncount(tk *Ticket) {
 	if tk.counted {
-		r.loads[tk.Node].flying.Add(-1)
+		r.slots[tk.Node].flying.Add(-1)
 		tk.counted = false
 	}
 }
@@ -96,6 +101,17 @@ func (r *Router) Done(tk *Ticket, now int64) {
 		tk.noted = false
 		tk.Ledger.Done(tk.Proof.Incarnation, now)
 	}
+}
+
+// Told notes that the read was answered and its decision delivered. One that says
+// that history has changed has told the session, which can go on from there. A
+// report that reached nobody is made again.
+func (r *Router) Told(tk *Ticket) {
+	if !tk.changed || tk.Proof == nil {
+		return
+	}
+	tk.changed = false
+	tk.Ledger.Restart(tk.Epoch, tk.Proof.Incarnation)
 }
 
 // Undo ends a read that was never sent.

@@ -1,0 +1,249 @@
+package ledger
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/internal/freshness"
+	"github.com/tidegatedb/tidegate/internal/mono"
+)
+
+// promoted is a cluster after a failover to node 1; A is node 2.
+func promoted(sent int64) *freshness.Table {
+	old, p, a := primaryNode(100, 1), primaryNode(100, sent), replicaNode(idA, 100, sent)
+	old.down, p.id, p.epoch, a.epoch = true, idB, second, second
+	return table(old, p, a)
+}
+
+// Only a look at the primary that was sent after a mark arrived may call its
+// history foreign: this process can be the one that learns late.
+func TestForeignHistory(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		l    func() *Ledger
+		// in is the history that the table is in.
+		in func(sent int64) *freshness.Table
+	}{
+		{"a token of the later one", func() *Ledger {
+			return New("main", 1, []tidegate.Mark{{Cluster: "main", Epoch: second, Position: at(50)}})
+		}, usual},
+		{"a token of the earlier one", func() *Ledger {
+			return New("main", 1, []tidegate.Mark{{Cluster: "main", Epoch: first, Position: at(50)}})
+		}, promoted},
+		{"only what was seen", func() *Ledger {
+			return New("main", 1, []tidegate.Mark{{Cluster: "main", Epoch: first, Seen: []tidegate.Incarnation{idA}}})
+		}, promoted},
+		{"a session's own mark", func() *Ledger { return marked(50) }, promoted},
+		{"two tokens", func() *Ledger {
+			l := marked(50)
+			l.Merge([]tidegate.Mark{{Cluster: "main", Epoch: second, Position: at(50)}})
+			return l
+		}, usual},
+		{"a duty", func() *Ledger {
+			return New("main", 1, []tidegate.Mark{{Cluster: "main", Epoch: first, CatchUp: true}})
+		}, promoted},
+	} {
+		early := mono.Now()
+		l := c.l()
+		nobody := c.in(early)
+		nobody.Primary = none
+		if status, asks := settle(l, nobody); status != Open || asks.Nodes != 0b111 {
+			t.Errorf("%s, nobody is the primary: status %d, asks %03b", c.name, status, asks.Nodes)
+		}
+		in := c.in(early)
+		if status, asks := settle(l, in); status != Open || asks.Nodes != 1<<in.Primary {
+			t.Errorf("%s, an early look: status %d, asks %03b", c.name, status, asks.Nodes)
+		}
+		if status, _ := settle(l, c.in(l.arrived)); status != Open {
+			t.Errorf("%s, a look sent as it arrived: status %d", c.name, status)
+		}
+		if status, _ := settle(l, c.in(after())); status != Changed {
+			t.Errorf("%s, a later look: status %d, want changed", c.name, status)
+		}
+		l.Lock()
+		if l.Stay(c.in(after()), 0) != none {
+			t.Errorf("%s: stays where it has not been judged", c.name)
+		}
+		l.Unlock()
+	}
+}
+
+// A session that requires nothing goes along with any history.
+func TestEmptySessionHasNoHistory(t *testing.T) {
+	t.Parallel()
+	l := New("main", 1, nil)
+	for _, in := range []*freshness.Table{usual(1), promoted(1), usual(1)} {
+		wants(t, l, in, Settled, 0)
+		if l.epoch != in.Epoch {
+			t.Errorf("its history is %+v", l.epoch)
+		}
+	}
+	l.Merge([]tidegate.Mark{{Cluster: "main", Epoch: second, Position: at(50)}})
+	if l.epoch != second || len(l.others) != 0 {
+		t.Errorf("a token's history is set aside: %+v", l)
+	}
+}
+
+// Each mark that arrives is judged by a look that was sent after it.
+func TestMarkThatArrivesLater(t *testing.T) {
+	t.Parallel()
+	l := marked(50)
+	between := after()
+	for mono.Now() <= between {
+	}
+	l.Merge([]tidegate.Mark{{Cluster: "main", Epoch: second, Position: at(50)}})
+	wants(t, l, usual(between), Open, 0b001)
+	wants(t, l, usual(after()), Changed, 0)
+}
+
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	l := marked(80)
+	read(l, usual(1), 1, 50)
+	read(l, usual(1), 2, 50)
+	dispatch(l, usual(1), 2) // is in flight all the time
+	l.Owe(idPrimary, []uint64{7})
+	l.Merge([]tidegate.Mark{{Cluster: "main", Epoch: second, Position: at(50)}})
+	in := promoted(after())
+	wants(t, l, in, Changed, 0)
+	l.Restart(second, idB)
+	needs(t, l, tidegate.Position{}, tidegate.Position{})
+	if l.epoch != second || len(l.others) != 0 || !slices.Equal(ids(l), []tidegate.Incarnation{idB}) {
+		t.Errorf("after the restart: %+v", l)
+	}
+	if e := l.seen[0]; e.since != 0 || l.catch.primary != idB {
+		t.Errorf("what was told of is still to be bounded, or the duty has another birth: %+v", l)
+	}
+	// Elsewhere, too, what is in flight is still judged.
+	marks := l.Marks()
+	if i := slices.IndexFunc(marks, func(m tidegate.Mark) bool { return m.Epoch == first }); i < 0 || !slices.Equal(marks[i].Seen, []tidegate.Incarnation{idB}) {
+		t.Errorf("the read in flight is not in the token: %+v", marks)
+	}
+	// It goes on from the primary's position after now, when the old outcome is
+	// known; what is in flight is still judged when it ends.
+	wants(t, l, in, Open, 0b010)
+	later := promoted(after())
+	later.Nodes[1].Obs.Ceiling = at(140)
+	wants(t, l, later, Open, 0b010)
+	later.Nodes[1].Obs.Asked = []uint64{7}
+	wants(t, l, later, Settled, 0)
+	needs(t, l, at(140), at(140))
+	l.Done(idB, mono.Now())
+	later = promoted(after())
+	later.Nodes[1].Incarnation, later.Nodes[1].Obs.Incarnation = idGone, idGone
+	wants(t, l, later, Changed, 0)
+}
+
+// What is read on one incarnation in two histories belongs to the later: a
+// replica can follow its primary to a new line, and goes back in none.
+func TestBoundHasTheLaterHistory(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		follow bool
+		want   Status
+		mark   tidegate.Position
+	}{
+		{"it follows", true, Settled, at(150)},
+		{"it stays behind on the old line", false, Changed, at(120)},
+	} {
+		l := marked(80)
+		dispatch(l, usual(1), 1)
+		l.Restart(second, idB) // while the read is in flight
+		l.Reached(second, at(120))
+		l.Done(idA, mono.Now())
+		l.catch = catchUp{}
+		then := promoted(after())
+		a := &then.Nodes[2]
+		a.Obs.Bound = at(150)
+		if !c.follow {
+			a.Epoch, a.Obs.Epoch, a.Usable = first, first, false
+		}
+		if got, _ := settle(l, then); got != c.want || l.mark != c.mark {
+			t.Errorf("%s: status %d, mark %v; want %d, %v", c.name, got, l.mark, c.want, c.mark)
+		}
+	}
+}
+
+// The list of what was seen must survive a verdict in the midst of it.
+func TestChangedKeepsTheBooksInOrder(t *testing.T) {
+	t.Parallel()
+	in := table(primaryNode(100, 40), replicaNode(idA, 90, 60), replicaNode(idB, 95, 40))
+	l := marked(80)
+	read(l, usual(1), 1, 50) // is bounded
+	read(l, usual(1), 2, 50) // is open
+	dispatch(l, usual(1), 2) // and in flight
+	lost := usual(1)
+	lost.Nodes[1].Incarnation, lost.Nodes[1].Epoch = idGone, second
+	read(l, lost, 1, 50) // belongs to a history that nobody has
+	wants(t, l, in, Changed, 0b101)
+	if want := []tidegate.Incarnation{idB, idGone}; !slices.Equal(ids(l), want) {
+		t.Errorf("seen is %v, want %v", ids(l), want)
+	}
+	l.Done(idB, 55)
+	l.dropIdle()
+	if len(l.seen) != 0 {
+		t.Errorf("a read counts as in flight for ever: %+v", l.seen)
+	}
+}
+
+func TestReachedInAnotherHistory(t *testing.T) {
+	t.Parallel()
+	l := marked(80)
+	read(l, usual(1), 1, 50)
+	dispatch(l, usual(1), 2)
+	l.Owe(idPrimary, []uint64{7})
+	l.Reached(second, at(30))
+	needs(t, l, at(30), tidegate.Position{})
+	if l.epoch != second || l.catch.open || !slices.Equal(ids(l), []tidegate.Incarnation{idB}) {
+		t.Errorf("%+v", l)
+	}
+	marks := l.Marks()
+	if len(marks) != 2 {
+		t.Fatalf("%d marks, want one for each history: %+v", len(marks), marks)
+	}
+	for _, m := range marks {
+		slices.Sort(m.Seen)
+		switch m.Epoch {
+		case first:
+			if m.Position != at(80) || !m.CatchUp || m.Primary != idPrimary || !slices.Equal(m.Pending, []uint64{7}) || !slices.Equal(m.Seen, []tidegate.Incarnation{idA, idB}) {
+				t.Errorf("what was required before: %+v", m)
+			}
+		case second:
+			if m.Position != at(30) || m.CatchUp || len(m.Seen) != 0 {
+				t.Errorf("what is required now: %+v", m)
+			}
+		}
+	}
+	wants(t, l, promoted(after()), Changed, 0)
+}
+
+func TestReachedJoins(t *testing.T) {
+	t.Parallel()
+	l := New("main", 1, nil)
+	for _, c := range []struct{ pos, want tidegate.Position }{
+		{at(10), at(10)}, {at(30), at(30)}, {at(20), at(30)}, {beyond(30), beyond(30)}, {at(30), beyond(30)}, {at(31), at(31)},
+	} {
+		l.Reached(first, c.pos)
+		needs(t, l, c.want, tidegate.Position{})
+	}
+	if l.epoch != first || l.Fresh() || len(l.Marks()) != 1 {
+		t.Errorf("%+v", l)
+	}
+}
+
+// The first position of a session that only had a duty of unknown birth says
+// which history that was.
+func TestReachedGivesADutyItsHistory(t *testing.T) {
+	t.Parallel()
+	l := New("main", 1, nil)
+	l.CatchUp()
+	l.Reached(first, at(10))
+	if !l.catch.open || l.epoch != first || len(l.others) != 0 {
+		t.Errorf("%+v", l)
+	}
+	wants(t, l, usual(after()), Settled, 0)
+	needs(t, l, at(100), at(100))
+}
