@@ -17,7 +17,7 @@ ALL     := ./... ./pgxgate/... ./cmd/tidegate/... ./test/... ./tools/...
 
 PKG       ?= $(ALL)
 RACE      ?= -race
-TESTFLAGS ?= -timeout 15m
+TESTFLAGS ?= -timeout 10m
 FUZZTIME  ?= 5s
 FUZZ      ?=
 BENCH     ?= .
@@ -63,7 +63,7 @@ test: need-go need-postgres $(if $(RACE),need-cc) ## test all modules with the r
 	if [ -s "$$log" ]; then \
 		echo 'engines that ran:'; sort "$$log" | uniq -c | sed 's/^ *\([0-9]*\) /  \1 x /'; \
 	else \
-		echo 'engines that ran: none, no test of this run asked for a server'; \
+		echo 'engines that ran: none recorded'; \
 	fi; \
 	exit $$status
 

@@ -56,10 +56,19 @@ func New(cfg Config) (*Core, error) {
 	})
 	c.router = route.New(route.Config{Cluster: cfg.Cluster, Nodes: nodes, Zone: cfg.Zone, Wait: cfg.Wait, ProofWait: cfg.ProofWait}, c.watcher)
 	c.open = func(nonce uint64, marks []tidegate.Mark) tidegate.Ledger {
-		return ledger.New(cfg.Cluster, nonce, marks)
+		l := ledger.New(cfg.Cluster, nonce, nil)
+		l.Births(c.birth)
+		l.Merge(marks)
+		return l
 	}
 	c.watcher.Start(context.Background())
 	return c, nil
+}
+
+// birth returns the history and the life of the primary that are known now.
+func (c *Core) birth() (tidegate.Epoch, tidegate.Incarnation) {
+	t := c.watcher.Table()
+	return t.Epoch, incarnationOf(t.PrimaryObs())
 }
 
 // Ready waits until every node has been probed once, with whatever result, or

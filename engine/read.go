@@ -14,6 +14,7 @@ import (
 type Read struct {
 	ticket route.Ticket
 	begun  bool
+	told   bool // of the last decision
 	ended  bool
 }
 
@@ -38,6 +39,7 @@ func (c *Core) Begin(ctx context.Context, class tidegate.Class, rd *Read) error 
 		rd.begun = true
 		rd.ticket.Class, rd.ticket.Ledger = class, c.session(ctx)
 	}
+	rd.told = false
 	if c.isClosed() {
 		return tidegate.ErrClosed
 	}
@@ -67,8 +69,9 @@ func (c *Core) Admit(ctx context.Context, rd *Read, born *Observation) bool {
 
 func (c *Core) holds(tk *route.Ticket, born *Observation) bool {
 	if tk.Role == tidegate.RolePrimary {
-		// A primary stays one for as long as its connections live.
-		return tk.Proof != nil && born.Server == tk.Proof.Server && (born.Role == tidegate.RolePrimary || matches(tk.Proof, born))
+		// A primary stays one of its line for as long as its connections live.
+		return tk.Proof != nil && born.Server == tk.Proof.Server &&
+			(born.Role == tidegate.RolePrimary && born.Epoch == tk.Epoch || matches(tk.Proof, born))
 	}
 	return matches(tk.Proof, born)
 }
@@ -81,6 +84,7 @@ func matches(o, born *Observation) bool {
 }
 
 func (c *Core) decided(ctx context.Context, rd *Read) {
+	rd.told = true
 	if d := tidegate.ObserverFrom(ctx); d != nil {
 		d.Add(c.router.Decision(&rd.ticket))
 	}
@@ -129,6 +133,9 @@ func (c *Core) End(rd *Read) {
 	if !rd.ended {
 		rd.ended = true
 		c.router.Done(&rd.ticket, mono.Now())
+		if rd.told {
+			c.router.Told(&rd.ticket)
+		}
 	}
 }
 

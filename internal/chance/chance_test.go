@@ -17,7 +17,7 @@ func draw() (numbers [8]int64) {
 }
 
 func TestSeed(t *testing.T) {
-	if draw() == draw() {
+	if first, second := draw(), draw(); first == second {
 		t.Error("unseeded draws repeat themselves")
 	}
 	var seeded, again [8]int64
