@@ -72,10 +72,10 @@ lint: need-go $(GOLANGCI) ## lint all modules: style, mistakes and the fences be
 ifeq ($(PKG),$(ALL))
 	@status=0; for module in $(MODULES); do \
 		echo "--> $$module"; \
-		(cd "$$module" && $(GOLANGCI) run ./...) || status=1; \
+		(cd "$$module" && $(GOLANGCI) run --allow-serial-runners ./...) || status=1; \
 	done; exit $$status
 else
-	@$(GOLANGCI) run $(PKG)
+	@$(GOLANGCI) run --allow-serial-runners $(PKG)
 endif
 
 .PHONY: fmt

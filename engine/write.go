@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"math/bits"
 
 	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/internal/freshness"
@@ -51,10 +52,8 @@ func (c *Core) Committed(w *Write, born *Observation, pos tidegate.Position) {
 	}
 	w.ledger.Reached(lineOf(w.epoch, born), pos)
 	at := mono.Now() + afterWrite
-	for _, i := range c.router.Newest(c.watcher.Table()) {
-		if i != freshness.NoNode {
-			c.watcher.Demand(i, at)
-		}
+	for m := c.router.Soon(w.ledger); m != 0; m &= m - 1 {
+		c.watcher.Demand(bits.TrailingZeros64(m), at)
 	}
 }
 

@@ -377,6 +377,7 @@ func TestUnknownOutcome(t *testing.T) {
 	locker := must[*pgxpool.Pool](t)(pgxpool.New(t.Context(), c.Primary().DSN("app", "postgres")))
 	defer locker.Close()
 	tx := must[pgx.Tx](t)(locker.Begin(t.Context()))
+	defer func() { _ = tx.Rollback(context.Background()) }()
 	must[any](t)(tx.Exec(t.Context(), "select 1 from kv where k = $1 for update", k))
 	waiting := func() bool {
 		return sql(t, c.Primary(), "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like 'update kv%'") == "1"

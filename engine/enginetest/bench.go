@@ -157,7 +157,7 @@ func (n *tally) add(d tidegate.Decision, opportunity bool) {
 func (b *bench) check(n *tally) {
 	b.Helper()
 	b.Logf("%d reads, %d of them could have gone wrong, %d unproven, by %v, for %v", n.reads, n.opportunities, n.unproven, n.nodes, n.reasons)
-	if n.opportunities < 1+n.reads/20 {
+	if n.opportunities < 1+n.reads/50 {
 		b.Errorf("only %d of %d reads could have gone wrong: this run proves nothing", n.opportunities, n.reads)
 	}
 	if n.unproven > n.reads/100 {

@@ -50,10 +50,7 @@ func (a *Asks) primary(t *freshness.Table) {
 // it covers the mark, and is not in the bit set exclude. Otherwise it returns
 // freshness.NoNode. Locked.
 func (l *Ledger) Stay(t *freshness.Table, exclude uint64) int {
-	if len(l.seen) != 1 || l.catch.open || len(l.others) != 0 || l.epoch != t.Epoch {
-		return freshness.NoNode
-	}
-	i := l.seen[0].find(t)
+	i := l.Home(t)
 	if i == freshness.NoNode || exclude>>uint(i)&1 != 0 {
 		return freshness.NoNode
 	}
@@ -61,6 +58,16 @@ func (l *Ledger) Stay(t *freshness.Table, exclude uint64) int {
 		return i
 	}
 	return freshness.NoNode
+}
+
+// Home returns the node that the session has read from, if that is all it has to
+// bound: the one that a look at will most likely let it stay. Otherwise it returns
+// freshness.NoNode. Locked.
+func (l *Ledger) Home(t *freshness.Table) int {
+	if len(l.seen) != 1 || l.catch.open || len(l.others) != 0 || l.epoch != t.Epoch {
+		return freshness.NoNode
+	}
+	return l.seen[0].find(t)
 }
 
 // find returns the node that was last seen in the entry's incarnation, or

@@ -3,6 +3,7 @@ package pgcluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 )
 
@@ -10,6 +11,11 @@ import (
 // finds no PostgreSQL from a skip into a failure. CI sets it, so that a green
 // run cannot mean that nothing ran.
 const EnvRequire = "TIDEGATE_REQUIRE_PG"
+
+// EnvEnginesLog names the environment variable with a file to which each cluster
+// for a test appends the engine that it runs, so that a run of many packages can
+// say at its end what it ran.
+const EnvEnginesLog = "TIDEGATE_ENGINES_LOG"
 
 // TB is what ForTest needs of a testing.TB.
 type TB interface {
@@ -59,10 +65,28 @@ func InstallForTest(t TB) Install {
 	inst, err := Find("")
 	switch {
 	case err == nil:
+		noteEngine(t, inst)
 	case os.Getenv(EnvRequire) == "1":
 		t.Fatalf("%s=1, but %v", EnvRequire, err)
 	default:
 		t.Skipf("NOT TESTED, NO POSTGRESQL: %v", err)
 	}
 	return inst
+}
+
+// noteEngine appends the engine to the log that somebody asked for.
+func noteEngine(t TB, inst Install) {
+	t.Helper()
+	name := os.Getenv(EnvEnginesLog)
+	if name == "" {
+		return
+	}
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err == nil {
+		_, err = fmt.Fprintf(f, "PostgreSQL %s\n", inst.Version)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		t.Errorf("%s: %v", EnvEnginesLog, err)
+	}
 }

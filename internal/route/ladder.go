@@ -17,6 +17,13 @@ const (
 	// fastAsks is how many of a waiter's asks are due at once. A replica usually
 	// catches up within a millisecond, and a Go timer below one sleeps one.
 	fastAsks = 4
+	// homeAsks is how many of a waiter's asks go only to the replica that its
+	// session has read from. After a write that one usually catches up at once, and
+	// staying needs no other look.
+	homeAsks = 2
+	// homePatience bounds the wait for the answer to one of them: a replica that
+	// hangs must not hold its sessions.
+	homePatience = 2 * time.Millisecond
 	// firstPause and longestPause space the later asks of one waiter.
 	firstPause   = 500 * time.Microsecond
 	longestPause = 5 * time.Millisecond
@@ -50,11 +57,15 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 	w := waiter{r: r}
 	defer w.stop(tk)
 	limit := clip(ctx, tk.Class.Wait(r.cfg.Wait))
+	home := freshness.NoNode
 	for {
 		var asks ledger.Asks
 		t := r.facts.Table()
 		n := need{exclude: tk.exclude}
 		l.Lock()
+		if w.asks == 0 {
+			home = l.Home(t) // before it is bounded and forgotten
+		}
 		node, reason, status := r.pickCausal(l, t, &n, &asks)
 		if node != freshness.NoNode {
 			r.take(tk, t, node, reason)
@@ -70,6 +81,10 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 			return r.primary(ctx, tk, tidegate.ReasonBehind, &w)
 		case !r.candidates(t, &n, &asks):
 			return r.primary(ctx, tk, tk.noReplica(), &w)
+		}
+		w.patience = 0
+		if w.asks < homeAsks && home != freshness.NoNode && t.Nodes[home].Usable && tk.exclude>>uint(home)&1 == 0 {
+			asks.Nodes, w.patience = 1<<uint(home), homePatience
 		}
 		if !w.wait(ctx, t, &asks, limit) {
 			if err := ctx.Err(); err != nil {
@@ -172,6 +187,7 @@ func (r *Router) primary(ctx context.Context, tk *Ticket, reason tidegate.Reason
 		w = &waiter{r: r}
 		defer w.stop(tk)
 	}
+	w.patience = 0
 	causal := tk.Class.Need() == tidegate.NeedCausal && tk.Ledger != nil && !tk.pinned
 	proofLimit := w.spent() + clip(ctx, r.cfg.ProofWait)
 	for {
@@ -277,6 +293,8 @@ type waiter struct {
 	start int64
 	asks  int
 	timer *time.Timer
+	// patience, if not zero, ends the next wait early, to ask somebody else too.
+	patience time.Duration
 }
 
 // spent returns the time since the first wait.
@@ -322,12 +340,17 @@ func (w *waiter) wait(ctx context.Context, t *freshness.Table, asks *ledger.Asks
 	for m := asks.Nodes; m != 0; m &= m - 1 {
 		w.r.facts.Demand(bits.TrailingZeros64(m), at)
 	}
-	w.timer.Reset(time.Duration(left))
+	pause := time.Duration(left)
+	early := w.patience != 0 && w.patience < pause
+	if early {
+		pause = w.patience
+	}
+	w.timer.Reset(pause)
 	select {
 	case <-t.Next():
 		return true
 	case <-w.timer.C:
-		return false
+		return early
 	case <-ctx.Done():
 		return false
 	}

@@ -73,11 +73,20 @@ func (r *Router) again(tk *Ticket, t *freshness.Table, node int, role tidegate.R
 	return false
 }
 
-// Newest returns the two usable replicas with the newest positions, the nodes a
-// read that follows a write will ask.
-func (r *Router) Newest(t *freshness.Table) [2]int {
-	a, b := newest(t, 0)
-	return [2]int{a, b}
+// Soon returns the nodes that a read which follows a write will ask, as a bit set:
+// the replica that the session has read from, else the two with the newest
+// positions.
+func (r *Router) Soon(l *ledger.Ledger) uint64 {
+	t := r.facts.Table()
+	l.Lock()
+	home := l.Home(t)
+	l.Unlock()
+	if home != freshness.NoNode && t.Nodes[home].Usable {
+		return 1 << uint(home)
+	}
+	var asks ledger.Asks
+	r.candidates(t, &need{}, &asks)
+	return asks.Nodes
 }
 
 // Retries returns how many nodes have failed the ticket's read.

@@ -200,8 +200,31 @@ func TestNewest(t *testing.T) {
 		for i, n := range c.applied {
 			table.Nodes[i+1].Applied, table.Nodes[i+1].Usable = tidegate.At(n), n != 0
 		}
-		if got := router(hold(table), 5).Newest(table); got != c.want {
+		a, b := newest(table, 0)
+		if got := [2]int{a, b}; got != c.want {
 			t.Errorf("of %v the newest are %v, want %v", c.applied, got, c.want)
 		}
+	}
+}
+
+// TestSoon: after a write its session's own replica is looked at, if it can be
+// used; else the two that are newest.
+func TestSoon(t *testing.T) {
+	t.Parallel()
+	table := healthy(4)
+	table.Nodes[3].Applied = tidegate.At(1)
+	r, tk := router(hold(table), 4), markedTicket()
+	if got := r.Soon(tk.Ledger); got != 0b0110 {
+		t.Errorf("without a home: %b", got)
+	}
+	tk.Ledger.Lock()
+	tk.Ledger.Dispatch(table, 3, table.Nodes[3].Incarnation)
+	tk.Ledger.Unlock()
+	if got := r.Soon(tk.Ledger); got != 0b1000 {
+		t.Errorf("at home on node 3: %b", got)
+	}
+	table.Nodes[3].Usable = false
+	if got := r.Soon(tk.Ledger); got != 0b0110 {
+		t.Errorf("its home cannot be used: %b", got)
 	}
 }
