@@ -35,6 +35,9 @@ func sequential(t *testing.T) {
 	})
 }
 
+// repeating reports whether one seed is looked into.
+func repeating() bool { return os.Getenv("TIDEGATE_SIM_SEED") != "" }
+
 func envInt(t *testing.T, name string, otherwise int) int {
 	s := os.Getenv(name)
 	if s == "" {
@@ -89,7 +92,7 @@ func simulate(t *testing.T, reads int, planOf func(uint64) plan) (n counts) {
 
 func TestSimulation(t *testing.T) {
 	n := simulate(t, 100_000, planOf)
-	if t.Failed() || os.Getenv("TIDEGATE_SIM_SEED") != "" {
+	if t.Failed() || repeating() {
 		return
 	}
 	for _, c := range []struct {

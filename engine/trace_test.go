@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -96,7 +95,7 @@ func (t *trace) story(v *violation) string {
 			lines = append(lines, e.String())
 		}
 	}
-	if n := len(lines); n > maxStory && os.Getenv("TIDEGATE_SIM_SEED") == "" {
+	if n := len(lines); n > maxStory && !repeating() {
 		lines = append(append(lines[:maxStory/4:maxStory/4], fmt.Sprintf("  ... %d lines left out ...", n-maxStory)), lines[n-maxStory*3/4:]...)
 	}
 	return strings.Join(lines, "\n")
