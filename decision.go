@@ -47,7 +47,9 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason-%d", uint8(r))
 }
 
-// Decision says where one read went and why. Every read has one.
+// Decision says where one read went and why. Every read has one; a read whose node
+// failed before the first row has one for each attempt, and one that was refused
+// names no node.
 type Decision struct {
 	// Cluster and Node name where the read went; Node is "" when it went nowhere.
 	Cluster, Node string
@@ -69,7 +71,7 @@ type Decision struct {
 	// Unproven tells that the answer could not be proven to be as new as the
 	// class asks. It was given by the primary and is counted.
 	Unproven bool
-	// Retries counts nodes that failed before the first row.
+	// Retries counts the attempts before this one.
 	Retries int
 }
 

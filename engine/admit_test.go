@@ -154,6 +154,7 @@ func TestCommitBelongsToItsConnectionsLine(t *testing.T) {
 		}
 		p.set(func(p *stub) { p.answer.Incarnation, p.answer.Epoch = 101, epoch(3) })
 		c.Committed(&w, p.born(), tidegate.At(100))
+		c.EndWrite(&w)
 		c.Suspect(0)
 		time.Sleep(time.Millisecond)
 		went(t, c, begin(ctx, t, c, tidegate.Causal), "a", tidegate.ReasonNoReplica, false)

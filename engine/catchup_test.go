@@ -62,6 +62,7 @@ func TestCatchUpKeepsItsBirth(t *testing.T) {
 		{"a lost write", nil, func(ctx context.Context, c *engine.Core, p *stub) {
 			w, _ := c.BeginWrite(ctx)
 			c.Unknown(&w, p.born(), 0)
+			c.EndWrite(&w)
 		}},
 		{"told of a write", nil, func(ctx context.Context, c *engine.Core, _ *stub) {
 			c.Explain(ctx, tidegate.Causal) // the session has met the cluster

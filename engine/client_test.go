@@ -240,6 +240,7 @@ func (c *client) wrote() {
 	if err != nil {
 		return
 	}
+	w.gates[r.gate].Core().EndWrite(&to) // it goes another way
 	p := w.cluster.Nodes()[to.Node].Begin(int64(c.id))
 	serial := p.Flush()
 	if p.End(); serial == 0 {

@@ -93,7 +93,8 @@ func (c *Core) Close() {
 	})
 }
 
-func (c *Core) isClosed() bool {
+// Closed reports whether Close has been called.
+func (c *Core) Closed() bool {
 	select {
 	case <-c.closed:
 		return true

@@ -25,5 +25,6 @@
 //
 //	w, err := core.BeginWrite(ctx)
 //	...                                    // the statement, and the position after it
-//	core.Committed(w, conn.born, position) // or core.Unknown when either is not known
+//	core.Committed(&w, conn.born, position) // or core.Unknown when either is not known
+//	core.EndWrite(&w)
 package engine

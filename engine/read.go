@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/internal/mono"
@@ -40,10 +41,14 @@ func (c *Core) Begin(ctx context.Context, class tidegate.Class, rd *Read) error 
 		rd.ticket.Class, rd.ticket.Ledger = class, c.session(ctx)
 	}
 	rd.told = false
-	if c.isClosed() {
+	if c.Closed() {
 		return tidegate.ErrClosed
 	}
-	return c.router.Begin(ctx, &rd.ticket)
+	err := c.router.Begin(ctx, &rd.ticket)
+	if errors.Is(err, tidegate.ErrNotFresh) {
+		c.decided(ctx, rd) // nowhere
+	}
+	return err
 }
 
 // Admit reports whether the proof that the read rests on holds for a connection,
@@ -56,15 +61,11 @@ func (c *Core) Begin(ctx context.Context, class tidegate.Class, rd *Read) error 
 // sent after the connection was there.
 func (c *Core) Admit(ctx context.Context, rd *Read, born *Observation) bool {
 	tk := &rd.ticket
-	if c.holds(tk, born) {
+	ok := c.holds(tk, born) || c.router.Reconsider(ctx, tk, func(o *Observation) bool { return matches(o, born) })
+	if ok {
 		c.decided(ctx, rd)
-		return true
 	}
-	if c.router.Reconsider(ctx, tk, func(o *Observation) bool { return matches(o, born) }) {
-		c.decided(ctx, rd)
-		return true
-	}
-	return false
+	return ok
 }
 
 func (c *Core) holds(tk *route.Ticket, born *Observation) bool {

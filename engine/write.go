@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"math/bits"
 
 	"github.com/tidegatedb/tidegate"
@@ -17,23 +18,52 @@ type Write struct {
 	proof  *Observation
 	epoch  tidegate.Epoch
 	ledger *ledger.Ledger
+	open   bool
 }
 
-// BeginWrite returns where a write goes, or [tidegate.ErrNoPrimary].
+// BeginWrite returns where a write goes, or an error that wraps
+// [tidegate.ErrNoPrimary] and says what each node answered. The caller ends the
+// write by EndWrite.
 func (c *Core) BeginWrite(ctx context.Context) (Write, error) {
-	if c.isClosed() {
+	if c.Closed() {
 		return Write{}, tidegate.ErrClosed
 	}
 	t := c.watcher.Table()
 	if t.Primary == freshness.NoNode {
-		return Write{}, tidegate.ErrNoPrimary
+		return Write{}, c.noPrimary(t)
 	}
 	n := &t.Nodes[t.Primary]
 	l := c.session(ctx)
 	if l == nil {
 		c.sessionlessWrites.Add(1)
 	}
-	return Write{Node: t.Primary, proof: n.Obs, epoch: n.Obs.Epoch, ledger: l}, nil
+	if l != nil {
+		l.Enter(n.Obs.Incarnation)
+	}
+	return Write{Node: t.Primary, proof: n.Obs, epoch: n.Obs.Epoch, ledger: l, open: l != nil}, nil
+}
+
+// noPrimary explains why none is known.
+func (c *Core) noPrimary(t *freshness.Table) error {
+	why := ""
+	if t.Conflict {
+		why = "; more than one node says that it is"
+	}
+	for i := range t.Nodes {
+		if err := t.Nodes[i].Err; err != nil {
+			why += fmt.Sprintf("; %s: %v", c.cfg.Nodes[i].Name, err)
+		}
+	}
+	return fmt.Errorf("%w%s", tidegate.ErrNoPrimary, why)
+}
+
+// EndWrite ends a write, after Committed or Unknown if it was sent. Only the first
+// call counts.
+func (c *Core) EndWrite(w *Write) {
+	if w.open {
+		w.open = false
+		w.ledger.Leave()
+	}
 }
 
 // Captures reports whether the write has a session that its position belongs to.

@@ -41,6 +41,9 @@ func (a *asyncState) saw(where string) {
 
 // look checks the defaults of the server, its databases and its roles.
 func (a *asyncState) look(ctx context.Context, c *pgx.Conn) error {
+	if a.declared == AsyncPossible || a.seen.Load() {
+		return nil // as safe as can be
+	}
 	var off bool
 	if err := c.QueryRow(ctx, asyncSQL).Scan(&off); err != nil {
 		return err

@@ -38,6 +38,17 @@ func (b *batchResults) Query() (pgx.Rows, error) {
 	return rows, b.note(err)
 }
 
+// QueryRow implements pgx.BatchResults.
+func (b *batchResults) QueryRow() pgx.Row { return batchRow{b, b.BatchResults.QueryRow()} }
+
+type batchRow struct {
+	b   *batchResults
+	row pgx.Row
+}
+
+// Scan implements pgx.Row.
+func (r batchRow) Scan(dest ...any) error { return r.b.note(r.row.Scan(dest...)) }
+
 // Close implements pgx.BatchResults.
 func (b *batchResults) Close() error {
 	err := b.note(b.BatchResults.Close())

@@ -52,6 +52,23 @@ func (db *DB) writePosition(s *connState, a *wire.Answer, around bool) tidegate.
 	return s.layout.at(a.Flush)
 }
 
+// positionNow asks for the position in a round trip of its own: what ended on the
+// connection was not seen by a handle. The answer is not OK when the connection
+// cannot be asked any more.
+func positionNow(c *pgxpool.Conn, s *connState) wire.Answer {
+	pc := c.Conn().PgConn()
+	if c.Conn().IsClosed() || pc.IsBusy() || pc.TxStatus() != 'I' {
+		return wire.Answer{Sent: true}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	s.wire.Arm(wire.After)
+	_, _ = pc.Exec(ctx, "select").ReadAll() // its error is the answer's
+	a := s.wire.Take()
+	a.Sent = true
+	return a
+}
+
 // forgotten prepares the position statements again after DEALLOCATE ALL or
 // DISCARD ALL, or else gives the connection up: without them nothing could be
 // captured on it.

@@ -135,6 +135,7 @@ func TestIdleWriterDoesNotHoldUpSynchronousCommits(t *testing.T) {
 	}
 	t.Logf("%d of 30 reads on the replica beside an idle writer", replica)
 	if replica < 20 {
-		t.Error("an idle writer keeps sessions off the replicas")
+		d, _ := seen.Last()
+		t.Errorf("an idle writer keeps sessions off the replicas: %v\n%v\nasync %+v", d, db.Explain(ctx, tidegate.Causal), db.Stats())
 	}
 }

@@ -81,8 +81,9 @@ type AsyncCommits uint8
 
 const (
 	// AsyncAuto looks at the settings of the server, the databases and the
-	// roles, and at the setting in force at each captured commit. It treats the
-	// cluster as one with asynchronous commits from the moment one is seen.
+	// roles, once a second, and at the setting in force at each commit captured
+	// by this process. It treats the cluster as one with asynchronous commits from
+	// the moment one is seen.
 	// Sessions of other programs that switch the setting off for themselves are
 	// not seen: declare AsyncPossible if there are any.
 	AsyncAuto AsyncCommits = iota

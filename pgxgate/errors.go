@@ -91,6 +91,18 @@ func clientSide(err error) bool {
 	return !lostNetwork(err)
 }
 
+// explain adds what a connection that could not be had means: the database is
+// closed, or otherwise what.
+func (db *DB) explain(err, otherwise error) error {
+	switch {
+	case db.core.Closed():
+		return fmt.Errorf("%w (%w)", tidegate.ErrClosed, err)
+	case lostNetwork(err):
+		return fmt.Errorf("%w: %w", otherwise, err)
+	}
+	return err
+}
+
 // readError explains errors that come from the handle and not from the
 // statement.
 func readError(err error) error {

@@ -152,9 +152,7 @@ func TestReplicaDiesAndReturns(t *testing.T) {
 		}
 		return false
 	}
-	if !used() {
-		t.Fatal("the replica was not used to begin with")
-	}
+	eventually(t, "the replica to be used to begin with", used)
 	if err := victim.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ type lease struct {
 	conn     *pgxpool.Conn
 	state    *connState
 	armed    bool
+	shown    bool // something may have been read whose end the handle does not send
 	attempts int
 }
 
@@ -36,7 +37,7 @@ func (l *lease) take(ctx context.Context, class tidegate.Class) error {
 		err := l.acquire(ctx)
 		if err != nil {
 			if !l.tryElsewhere(ctx, err, false) {
-				return err
+				return l.db.explain(err, tidegate.ErrNotFresh)
 			}
 			continue
 		}
@@ -87,7 +88,7 @@ func (l *lease) roleHolds() bool {
 
 // arm asks for the position behind the next command, where the session needs it.
 func (l *lease) arm(a wire.Ask) {
-	if l.read.Captures() && l.state.wire != nil {
+	if l.conn != nil && l.read.Captures() && l.state.wire != nil {
 		l.state.wire.Arm(a)
 		l.armed = true
 	}
@@ -100,15 +101,18 @@ func (l *lease) capture() {
 	}
 	l.armed = false
 	a := l.state.wire.Take()
-	if !a.Sent {
-		return
+	if !a.Sent && l.shown {
+		a = positionNow(l.conn, l.state)
 	}
-	if !a.OK {
+	switch {
+	case !a.Sent:
+		// The server never heard of it.
+	case a.OK:
+		l.db.core.At(&l.read, &l.state.born, l.db.readPosition(l.state, &a))
+	default:
 		l.db.core.Lost(&l.read)
 		l.db.forgotten(l.conn, l.state, &a)
-		return
 	}
-	l.db.core.At(&l.read, &l.state.born, l.db.readPosition(l.state, &a))
 }
 
 // end ends a read whose statement was sent.

@@ -53,6 +53,9 @@ func cluster(t *testing.T) *pgcluster.Cluster {
 		if shared.err == nil {
 			_, shared.err = ask(context.Background(), shared.cluster.Primary(), setup)
 		}
+		if shared.err == nil {
+			shared.err = shared.cluster.Primary().WaitCaughtUp(context.Background(), len(shared.cluster.Replicas()))
+		}
 	})
 	if shared.err != nil {
 		t.Fatal(shared.err)
@@ -65,7 +68,16 @@ func ownCluster(t *testing.T, cfg pgcluster.Config) *pgcluster.Cluster {
 	t.Helper()
 	c := pgcluster.ForTest(t, cfg)
 	sql(t, c.Primary(), setup)
+	caughtUp(t, c)
 	return c
+}
+
+// caughtUp waits until the replicas have what the primary has now.
+func caughtUp(t *testing.T, c *pgcluster.Cluster) {
+	t.Helper()
+	if err := c.Primary().WaitCaughtUp(t.Context(), len(c.Replicas())); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func nodes(c *pgcluster.Cluster) []pgxgate.Node {

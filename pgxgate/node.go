@@ -41,18 +41,21 @@ type node struct {
 	read  Config // for PrimaryReads, ReadUser, ReadPassword
 	pools [uses]atomic.Pointer[pgxpool.Pool]
 
-	mu     sync.Mutex
-	closed bool
+	mu     sync.Mutex // serialises making pools
+	closed atomic.Bool
 }
 
 // pool returns the node's pool for a use.
 func (n *node) pool(u use) (*pgxpool.Pool, error) {
+	if n.closed.Load() {
+		return nil, tidegate.ErrClosed
+	}
 	if p := n.pools[u].Load(); p != nil {
 		return p, nil
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed {
+	if n.closed.Load() {
 		return nil, tidegate.ErrClosed
 	}
 	if p := n.pools[u].Load(); p != nil {
@@ -119,7 +122,7 @@ func (n *node) config(u use) *pgxpool.Config {
 
 func (n *node) close() {
 	n.mu.Lock()
-	n.closed = true
+	n.closed.Store(true)
 	n.mu.Unlock()
 	for u := range n.pools {
 		if p := n.pools[u].Load(); p != nil {

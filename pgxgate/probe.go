@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -33,6 +34,10 @@ const pendingSQL = `/* tidegate: unknown outcomes */ select pid::bigint, (extrac
 // own, which includes the server's, and those of all databases and roles.
 const asyncSQL = `/* tidegate: asynchronous commits */ select current_setting('synchronous_commit') = 'off'
  or exists (select from pg_db_role_setting s, unnest(s.setconfig) c where lower(c) in ('synchronous_commit=off', 'synchronous_commit=false', 'synchronous_commit=no', 'synchronous_commit=0'))`
+
+// asyncLook is how often the defaults are looked at: they can be changed at any
+// time.
+const asyncLook = time.Second
 
 const probeName = "tidegate_probe"
 
@@ -82,7 +87,7 @@ type watch struct {
 	// Guarded by turn.
 	conn   *pgx.Conn
 	state  *connState
-	looked bool // for asynchronous commits, on this connection
+	looked time.Time // for asynchronous commits
 }
 
 func newWatch(db *DB, cfg *pgxpool.Config) *watch {
@@ -117,7 +122,7 @@ func (w *watch) on(ctx context.Context, f func(c *pgx.Conn, s *connState) error)
 			_ = c.Close(ctx)
 			return err
 		}
-		w.conn, w.state, w.looked = c, s, false
+		w.conn, w.state, w.looked = c, s, time.Time{}
 	}
 	err := f(w.conn, w.state)
 	if err != nil && (sqlState(err) == "" || connectionLost(err)) {
@@ -164,11 +169,11 @@ func (w *watch) Probe(ctx context.Context, pending []uint64) (engine.Observation
 		if err := a.fill(&o, s.layout); err != nil {
 			return err
 		}
-		if o.Role == tidegate.RolePrimary && !w.looked {
+		if now := time.Now(); o.Role == tidegate.RolePrimary && now.Sub(w.looked) > asyncLook {
 			if err := w.db.async.look(ctx, c); err != nil {
 				return err
 			}
-			w.looked = true
+			w.looked = now
 		}
 		if o.Role == tidegate.RolePrimary && w.db.async.possible() {
 			o.Ceiling = o.Applied.Join(s.layout.at(a.second))

@@ -111,12 +111,13 @@ func (r Reader) Tx(ctx context.Context, f func(pgx.Tx) error) error {
 // run calls f and ends its transaction. The position is taken behind the end:
 // later than the snapshot, so it bounds what was seen.
 func (l *lease) run(ctx context.Context, tx pgx.Tx, f func(pgx.Tx) error) error {
+	l.shown = true // f can end the transaction itself
 	done := false
 	defer func() {
 		if !done { // f panicked
 			l.arm(wire.After)
 			rollback(tx)
-			l.endTx()
+			l.end()
 		}
 	}()
 	err := f(tx)
@@ -127,19 +128,8 @@ func (l *lease) run(ctx context.Context, tx pgx.Tx, f func(pgx.Tx) error) error 
 	} else {
 		err = tx.Commit(ctx)
 	}
-	l.endTx()
-	return readError(err)
-}
-
-// endTx ends a read transaction. One whose end was not seen has shown the
-// primary's state all the same.
-func (l *lease) endTx() {
-	if l.armed && l.conn.Conn().IsClosed() {
-		l.armed = false
-		_ = l.state.wire.Take()
-		l.db.core.Lost(&l.read)
-	}
 	l.end()
+	return readError(err)
 }
 
 func rollback(tx pgx.Tx) {
@@ -177,28 +167,9 @@ func (c *Conn) Decision() tidegate.Decision { return c.l.db.core.Decision(&c.l.r
 // that bounds what was seen, in a round trip of its own. Only the first call
 // counts.
 func (c *Conn) Release() {
-	l := &c.l
-	if l.conn == nil {
-		return
-	}
-	if l.read.Captures() {
-		l.arm(wire.After)
-		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-		pc := l.conn.Conn()
-		var err error
-		if pc.IsClosed() || pc.PgConn().IsBusy() {
-			err = tidegate.ErrClosed
-		} else {
-			_, err = pc.PgConn().Exec(ctx, "select").ReadAll()
-		}
-		cancel()
-		if err != nil {
-			l.armed = false
-			_ = l.state.wire.Take()
-			l.db.core.Lost(&l.read)
-		}
-	}
-	l.end()
+	c.l.shown = true
+	c.l.arm(wire.After)
+	c.l.end()
 }
 
 // Core returns the routing core, for tests of adapters and tools.

@@ -175,7 +175,7 @@ func (r row) Scan(dest ...any) error {
 	return r.rows.Err()
 }
 
-// errRow is a pgx.Row and pgx.Rows of something that did not begin.
+// errRows is a pgx.Row and pgx.Rows of something that did not begin.
 type errRows struct{ err error }
 
 func (errRows) Close()                                       {}

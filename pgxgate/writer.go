@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/engine"
 	"github.com/tidegatedb/tidegate/pgxgate/internal/wire"
 )
@@ -37,16 +38,18 @@ func (db *DB) beginWrite(ctx context.Context) (*writeLease, error) {
 	if err != nil {
 		return nil, err
 	}
+	var c *pgxpool.Conn
 	p, err := db.nodes[w.Node].pool(writes)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		c, err = p.Acquire(ctx)
 	}
-	c, err := p.Acquire(ctx)
 	if err != nil {
-		if ctx.Err() == nil {
-			db.core.Suspect(w.Node)
+		db.core.EndWrite(&w)
+		if ctx.Err() != nil {
+			return nil, err
 		}
-		return nil, err
+		db.core.Suspect(w.Node)
+		return nil, db.explain(err, tidegate.ErrNoPrimary)
 	}
 	return &writeLease{db: db, write: w, conn: c, state: stateOf(c.Conn())}, nil
 }
@@ -94,6 +97,7 @@ func (w *writeLease) end(err error) {
 	if err != nil {
 		w.suspect(err)
 	}
+	w.db.core.EndWrite(&w.write)
 	w.conn.Release()
 	w.conn = nil
 }
@@ -215,8 +219,7 @@ func (w *writeLease) commit(ctx context.Context, tx pgx.Tx) error {
 	w.arm(ask)
 	err := tx.Commit(ctx)
 	if errors.Is(err, pgx.ErrTxClosed) {
-		// f ended the transaction itself, unseen.
-		w.lost()
+		w.unseen()
 	}
 	w.end(err)
 	return err
@@ -230,17 +233,28 @@ func (w *writeLease) rollback(tx pgx.Tx) {
 	err := tx.Rollback(ctx)
 	cancel()
 	if err != nil {
-		w.lost()
+		w.unseen()
 	}
 	w.end(err)
 }
 
-// lost tells the session that it may have done or seen anything on the primary.
-func (w *writeLease) lost() {
+// unseen is for a transaction that ended without the handle: f ended it, or its
+// end failed. The session may have done or seen anything on the primary.
+func (w *writeLease) unseen() {
 	if w.ask == 0 {
 		return
 	}
 	w.ask = 0
 	_ = w.state.wire.Take()
-	w.db.core.Unknown(&w.write, &w.state.born, w.state.process)
+	a := positionNow(w.conn, w.state)
+	switch {
+	case a.OK:
+		a.Called = true // with whatever setting
+		w.db.core.Committed(&w.write, &w.state.born, w.db.writePosition(w.state, &a, false))
+	case w.conn.Conn().IsClosed():
+		w.db.core.Unknown(&w.write, &w.state.born, w.state.process)
+	default:
+		w.db.core.Unknown(&w.write, &w.state.born, 0)
+		w.db.forgotten(w.conn, w.state, &a)
+	}
 }

@@ -56,3 +56,18 @@ func (s *pendingSet) now(sent int64) []uint64 {
 	}
 	return all
 }
+
+// settled forgets the processes that a probe has found gone. Whoever has missed
+// that answer asks again.
+func (s *pendingSet) settled(o *Observation) {
+	if len(o.Asked) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range o.Asked {
+		if o.Settled(p) {
+			delete(s.wanted, p)
+		}
+	}
+}

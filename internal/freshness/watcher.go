@@ -180,6 +180,9 @@ func (w *Watcher) probe(ctx context.Context, p *prober, sent int64) error {
 	}
 	o.Sent, o.Received = sent, mono.Now()
 	w.observed(p.node, &o, sent, err)
+	if err == nil && o.Role == tidegate.RolePrimary {
+		w.pending.settled(&o)
+	}
 	return err
 }
 

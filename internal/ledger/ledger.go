@@ -57,7 +57,10 @@ type Ledger struct {
 	// primary sent after they arrived judges them.
 	others  []tidegate.Mark
 	arrived int64
-	inline  [tidegate.MaxSeen]entry
+	// onPrimary counts statements in flight on the primary, in its life there.
+	onPrimary int
+	there     tidegate.Incarnation
+	inline    [tidegate.MaxSeen]entry
 }
 
 // New returns the books of a session that goes on from the marks.
@@ -216,6 +219,52 @@ func (l *Ledger) Reached(epoch tidegate.Epoch, pos tidegate.Position) {
 	l.mark = l.mark.Join(pos)
 }
 
+// Enter notes that a statement of the session begins on the primary in that life.
+// Until Leave, nobody knows how much of the primary it has shown.
+func (l *Ledger) Enter(primary tidegate.Incarnation) {
+	l.mu.Lock()
+	l.onPrimary++
+	l.there = primary
+	l.mu.Unlock()
+}
+
+// Leave notes that a statement on the primary is over and its position is known,
+// or owed.
+func (l *Ledger) Leave() {
+	l.mu.Lock()
+	l.onPrimary--
+	l.mu.Unlock()
+}
+
+// Busy reports whether statements of the session are in flight. Locked.
+func (l *Ledger) Busy() bool {
+	if l.onPrimary > 0 {
+		return true
+	}
+	for i := range l.seen {
+		if l.seen[i].fly > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Touch makes the read that is to be decided see what statements in flight have
+// shown by now: rows count from when they are delivered, and the application can
+// read on while others are open. A read on the primary needs nothing of those on
+// the primary. Locked.
+func (l *Ledger) Touch(forPrimary bool) {
+	now := mono.Now()
+	for i := range l.seen {
+		if l.seen[i].fly > 0 {
+			l.seen[i].since = now
+		}
+	}
+	if l.onPrimary > 0 && !forPrimary {
+		l.owe(now, l.there, nil)
+	}
+}
+
 // dropIdle forgets all entries but those with reads in flight.
 func (l *Ledger) dropIdle() {
 	l.seen = slices.DeleteFunc(l.seen, func(e entry) bool { return e.fly == 0 })
@@ -233,8 +282,11 @@ func (l *Ledger) marks() []tidegate.Mark {
 		Cluster: l.cluster, Epoch: l.epoch, Position: l.mark, Shown: l.shown,
 		CatchUp: l.catch.open, Primary: l.catch.primary, Pending: slices.Clone(l.catch.pending),
 	}
+	if l.onPrimary > 0 {
+		m.CatchUp, m.Primary = true, tidegate.JoinBirth(m.Primary, l.there)
+	}
 	all := make([]tidegate.Mark, 0, 1+len(l.others))
-	if !l.empty() {
+	if !l.empty() || l.onPrimary > 0 {
 		for _, e := range l.seen {
 			if e.epoch == l.epoch {
 				m.Seen = append(m.Seen, e.id)

@@ -64,7 +64,7 @@ func (l *Ledger) Stay(t *freshness.Table, exclude uint64) int {
 // bound: the one that a look at will most likely let it stay. Otherwise it returns
 // freshness.NoNode. Locked.
 func (l *Ledger) Home(t *freshness.Table) int {
-	if len(l.seen) != 1 || l.catch.open || len(l.others) != 0 || l.epoch != t.Epoch {
+	if len(l.seen) != 1 || l.catch.open || l.onPrimary > 0 || len(l.others) != 0 || l.epoch != t.Epoch {
 		return freshness.NoNode
 	}
 	return l.seen[0].find(t)

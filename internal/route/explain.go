@@ -27,10 +27,7 @@ type Verdict struct {
 func (r *Router) Explain(l *ledger.Ledger, class tidegate.Class) (tidegate.Position, []Verdict) {
 	t, now := r.facts.Table(), mono.Now()
 	n := need{relaxed: class.Need() == tidegate.NeedRelaxed}
-	budget, anyAge := class.Budget()
-	if n.oldest = now - int64(budget); anyAge {
-		n.oldest = -1 << 63
-	}
+	n.oldest = oldest(class, now)
 	status := ledger.Settled
 	if l != nil {
 		var asks ledger.Asks

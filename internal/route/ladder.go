@@ -2,7 +2,6 @@ package route
 
 import (
 	"context"
-	"math"
 	"math/bits"
 	"time"
 
@@ -65,6 +64,10 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 		l.Lock()
 		if w.asks == 0 {
 			home = l.Home(t) // before it is bounded and forgotten
+			if l.Busy() {
+				n.leave = true
+				l.Touch(false)
+			}
 		}
 		node, reason, status := r.pickCausal(l, t, &n, &asks)
 		if node != freshness.NoNode {
@@ -99,14 +102,10 @@ func (r *Router) beginRelaxed(ctx context.Context, tk *Ticket) error {
 	w := waiter{r: r}
 	defer w.stop(tk)
 	limit := clip(ctx, tk.Class.Wait(r.cfg.Wait))
-	budget, anyAge := tk.Class.Budget()
 	for {
 		var asks ledger.Asks
 		t := r.facts.Table()
-		n := need{relaxed: true, oldest: math.MinInt64, exclude: tk.exclude}
-		if !anyAge {
-			n.oldest = mono.Now() - int64(budget)
-		}
+		n := need{relaxed: true, oldest: oldest(tk.Class, mono.Now()), exclude: tk.exclude}
 		if node := r.spread(t, &n); node != freshness.NoNode {
 			if l := tk.Ledger; l != nil {
 				l.Lock()
@@ -190,6 +189,13 @@ func (r *Router) primary(ctx context.Context, tk *Ticket, reason tidegate.Reason
 	w.patience = 0
 	causal := tk.Class.Need() == tidegate.NeedCausal && tk.Ledger != nil && !tk.pinned
 	proofLimit := w.spent() + clip(ctx, r.cfg.ProofWait)
+	if l := tk.Ledger; l != nil {
+		l.Lock()
+		if l.Busy() {
+			l.Touch(true)
+		}
+		l.Unlock()
+	}
 	for {
 		var asks ledger.Asks
 		t := r.facts.Table()
@@ -266,7 +272,7 @@ func (r *Router) takePrimary(tk *Ticket, t *freshness.Table, reason tidegate.Rea
 	if tk.Class.Need() != tidegate.NeedStrong && reason != tidegate.ReasonNoSession {
 		r.stats.Fallbacks.Add(1)
 	}
-	r.count(tk)
+	r.enter(tk)
 	return nil
 }
 

@@ -43,15 +43,12 @@ func (r *Router) again(tk *Ticket, t *freshness.Table, node int, role tidegate.R
 			return false
 		}
 		tk.Proof, tk.Epoch = t.Nodes[node].Obs, t.Nodes[node].Epoch
-		r.count(tk)
+		r.enter(tk)
 		return true
 	}
 	only := need{exclude: ^(uint64(1) << uint(node))}
 	if tk.Class.Need() == tidegate.NeedRelaxed {
-		only.relaxed, only.oldest = true, -1<<63
-		if budget, anyAge := tk.Class.Budget(); !anyAge {
-			only.oldest = mono.Now() - int64(budget)
-		}
+		only.relaxed, only.oldest = true, oldest(tk.Class, mono.Now())
 		if l := tk.Ledger; l != nil {
 			l.Lock()
 			defer l.Unlock()

@@ -117,8 +117,22 @@ func mix(x uint64) uint64 {
 type need struct {
 	relaxed bool
 	mark    tidegate.Position
-	oldest  int64 // relaxed: the replica must be current at this time at least; 0 any
+	oldest  int64 // relaxed: the replica must be current at this time at least; ageless for any
 	exclude uint64
+	// leave makes a session whose reads crowd its replica wait for what it takes to
+	// leave it, rather than stay.
+	leave bool
+}
+
+// ageless is the time that every replica is current at.
+const ageless = math.MinInt64
+
+// oldest returns the time that a replica must be current at for a relaxed class.
+func oldest(c tidegate.Class, now int64) int64 {
+	if budget, anyAge := c.Budget(); !anyAge {
+		return now - int64(budget)
+	}
+	return ageless
 }
 
 func (r *Router) eligible(t *freshness.Table, i int, n *need) bool {
@@ -127,7 +141,7 @@ func (r *Router) eligible(t *freshness.Table, i int, n *need) bool {
 		return false
 	}
 	if n.relaxed {
-		return n.oldest == math.MinInt64 || x.Current != 0 && x.Current >= n.oldest
+		return n.oldest == ageless || x.Current != 0 && x.Current >= n.oldest
 	}
 	return x.Applied.Covers(n.mark)
 }
@@ -246,6 +260,8 @@ func (r *Router) pickCausal(l *ledger.Ledger, t *freshness.Table, n *need, asks 
 	case status == ledger.Open && stay == freshness.NoNode:
 		// The one entry that is left open may be where the session can stay.
 		stay = l.Stay(t, n.exclude)
+	case status == ledger.Open && n.leave:
+		return freshness.NoNode, tidegate.ReasonBehind, status
 	case status == ledger.Open:
 	case fresh:
 		i = r.rendezvous(t, n, l.Nonce())

@@ -37,6 +37,7 @@ type Ticket struct {
 	pinned   bool // to the primary
 	noted    bool // dispatched in the ledger
 	counted  bool // in the node's load
+	entered  bool // in the ledger, on the primary
 }
 
 // Decision returns what was decided.
@@ -86,7 +87,24 @@ func (r *Router) count(tk *Ticket) {
 	tk.counted = true
 }
 
+// enter notes that the read goes to the primary.
+func (r *Router) enter(tk *Ticket) {
+	r.count(tk)
+	if tk.Ledger != nil {
+		var life tidegate.Incarnation
+		if tk.Proof != nil {
+			life = tk.Proof.Incarnation
+		}
+		tk.Ledger.Enter(life)
+		tk.entered = true
+	}
+}
+
 func (r *Router) uncount(tk *Ticket) {
+	if tk.entered {
+		tk.Ledger.Leave()
+		tk.entered = false
+	}
 	if tk.counted {
 		r.slots[tk.Node].flying.Add(-1)
 		tk.counted = false

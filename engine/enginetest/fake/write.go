@@ -15,6 +15,7 @@ func (g *Gate) Write(ctx context.Context, key int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	defer g.core.EndWrite(w)
 	n := c.l.n
 	pos := n.position()
 	serial := proc.Flush()
@@ -48,6 +49,7 @@ func (g *Gate) WriteInDoubt(ctx context.Context, key int64) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer g.core.EndWrite(w)
 	if !g.opts.Mistakes.ForgetsUnknown {
 		g.core.Unknown(w, &c.born, proc.id)
 	}
@@ -65,6 +67,7 @@ func (g *Gate) begin(ctx context.Context, key int64) (*engine.Write, *conn, *Pro
 		err = c.l.leg(ctx, OpWrite)
 	}
 	if err != nil {
+		g.core.EndWrite(&w)
 		if ctx.Err() == nil {
 			g.core.Suspect(w.Node)
 		}
@@ -72,11 +75,13 @@ func (g *Gate) begin(ctx context.Context, key int64) (*engine.Write, *conn, *Pro
 	}
 	n := c.l.n
 	if c.cut || !n.lives(c) {
+		g.core.EndWrite(&w)
 		g.core.Suspect(w.Node)
 		return nil, nil, nil, ErrDead
 	}
 	proc := n.Begin(key)
 	if ended, _ := proc.Ended(); ended {
+		g.core.EndWrite(&w)
 		g.core.Suspect(w.Node)
 		return nil, nil, nil, fmt.Errorf("%w: %s", ErrNotPrimary, n.name)
 	}
