@@ -24,7 +24,8 @@ BENCH     ?= .
 BENCHTIME ?= 1s
 BENCHPKG  ?= ./...
 COUNT     ?= 1
-LABFLAGS  ?=
+# Shorter than the tool's default, to end within a minute on a small machine.
+LABFLAGS  ?= --duration 15s
 
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI         := $(CURDIR)/.cache/golangci-lint-$(GOLANGCI_VERSION)

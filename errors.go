@@ -22,7 +22,7 @@ var (
 	ErrConfig = errors.New("tidegate: unusable configuration")
 
 	// ErrToken is wrapped by every error about a token that was presented.
-	ErrToken = errors.New("tidegate: token refused; treat the client as one without a token")
+	ErrToken = errors.New("tidegate: token refused; go on with a new session that catches up (Session.CatchUp)")
 	// ErrTokenMalformed means bytes that are no token of a version known here.
 	ErrTokenMalformed = fmt.Errorf("%w: malformed", ErrToken)
 	// ErrTokenSignature means a wrong signature: altered, or signed elsewhere.

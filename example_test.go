@@ -41,7 +41,7 @@ func ExampleClass_Err() {
 }
 
 // A client carries its token as text. What comes back is verified; a client
-// whose token is refused is one without a token.
+// whose token is refused goes on with a session that catches up.
 func ExampleKeyring() {
 	ring, err := tidegate.NewKeyring(tidegate.KeyringConfig{
 		Keys:     []tidegate.Key{{ID: "2025-06", Secret: []byte("use 32 bytes of crypto/rand here")}},
@@ -91,7 +91,7 @@ func ExampleKeyring_SetKeys() {
 	// Output:
 	// <nil>
 	// <nil>
-	// tidegate: token refused; treat the client as one without a token: signed with a key that is not in the key ring
+	// tidegate: token refused; go on with a new session that catches up (Session.CatchUp): signed with a key that is not in the key ring
 }
 
 // A session begins on one instance and goes on, by its token, on another one.

@@ -135,7 +135,8 @@ func (k *Keyring) Sign(t Token) (string, error) {
 }
 
 // Verify returns the token that a client presented. Every error wraps
-// [ErrToken]; the client is then one without a token.
+// [ErrToken]; go on with a new session then, and let it catch up by
+// [Session.CatchUp]: what the client had seen is not known.
 func (k *Keyring) Verify(signed string) (Token, error) {
 	if len(signed) > MaxSignedBytes {
 		return Token{}, fmt.Errorf("%w: %d bytes, at most %d", ErrTokenTooLarge, len(signed), MaxSignedBytes)
