@@ -114,7 +114,7 @@ func Strong(name, why string, opts ...StrongOption) Class {
 	for _, o := range opts {
 		o.applyStrong(c)
 	}
-	return Class{c}
+	return declare(c)
 }
 
 // NewCausal declares a causal class of its own, to give it a name, an owner or
@@ -124,7 +124,7 @@ func NewCausal(name, why string, opts ...CausalOption) Class {
 	for _, o := range opts {
 		o.applyCausal(c)
 	}
-	return Class{c}
+	return declare(c)
 }
 
 // Relaxed declares a class for reads that may be as old as their budget says.
@@ -134,7 +134,7 @@ func Relaxed(name, why string, budget Budget, opts ...RelaxedOption) Class {
 	for _, o := range opts {
 		o.applyRelaxed(c)
 	}
-	return Class{c}
+	return declare(c)
 }
 
 // Need returns what the class asks for.

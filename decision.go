@@ -33,10 +33,19 @@ const (
 	ReasonHistoryChanged
 	// ReasonReplicaFailed: replicas failed before the first row.
 	ReasonReplicaFailed
+	// ReasonPredicted: the replicas are expected to need longer than the read may
+	// wait, so it did not wait.
+	ReasonPredicted
+	// ReasonRollout: the [Rollout] keeps the session's reads on the primary.
+	ReasonRollout
+	// ReasonShadow: the [Rollout] asks only where the read would have gone; see
+	// Decision.ShadowNode.
+	ReasonShadow
 )
 
 var reasonNames = [...]string{
 	"none", "stayed", "covered", "within-budget", "strong", "no-session", "no-replica", "behind", "history-changed", "replica-failed",
+	"predicted", "rollout", "shadow",
 }
 
 // String returns the reason as a word for logs and metrics.
@@ -73,6 +82,11 @@ type Decision struct {
 	Unproven bool
 	// Retries counts the attempts before this one.
 	Retries int
+	// ShadowNode and ShadowReason say, with [ReasonShadow], to which replica the
+	// read would have gone without a wait, and why. "" stands for none of them: the
+	// read would have waited, or gone to the primary.
+	ShadowNode   string
+	ShadowReason Reason
 }
 
 // String explains the decision in one line.
@@ -91,6 +105,13 @@ func (d Decision) String() string {
 	}
 	if d.StalenessKnown {
 		fmt.Fprintf(&b, ", at most %v old", d.Staleness.Round(time.Microsecond))
+	}
+	if d.Reason == ReasonShadow {
+		would := "no replica"
+		if d.ShadowNode != "" {
+			would = "replica " + d.ShadowNode
+		}
+		fmt.Fprintf(&b, ", would have been %s (%s)", would, d.ShadowReason)
 	}
 	if d.Retries > 0 {
 		fmt.Fprintf(&b, ", after %d failed", d.Retries)

@@ -20,6 +20,9 @@ func TestReasonString(t *testing.T) {
 		tidegate.ReasonBehind:         "behind",
 		tidegate.ReasonHistoryChanged: "history-changed",
 		tidegate.ReasonReplicaFailed:  "replica-failed",
+		tidegate.ReasonPredicted:      "predicted",
+		tidegate.ReasonRollout:        "rollout",
+		tidegate.ReasonShadow:         "shadow",
 		200:                           "reason-200",
 	} {
 		if got := reason.String(); got != want {
@@ -27,7 +30,7 @@ func TestReasonString(t *testing.T) {
 		}
 	}
 	// A reason that is added gets a name of its own, and an entry above.
-	if got, want := (tidegate.ReasonReplicaFailed + 1).String(), "reason-10"; got != want {
+	if got, want := (tidegate.ReasonShadow + 1).String(), "reason-13"; got != want {
 		t.Errorf("the reason after the last one is %q, want %q", got, want)
 	}
 }
@@ -61,6 +64,14 @@ func TestDecisionString(t *testing.T) {
 				Required: tidegate.At(9), Observed: tidegate.At(12), Waited: time.Millisecond, StalenessKnown: true, Retries: 2, Unproven: true,
 			},
 			"causal read of main: primary a (replica-failed), required 9, had 12, waited 1ms, at most 0s old, after 2 failed, UNPROVEN",
+		},
+		{
+			tidegate.Decision{Cluster: "main", Node: "a", Role: tidegate.RolePrimary, Reason: tidegate.ReasonShadow, ShadowNode: "b", ShadowReason: tidegate.ReasonCovered},
+			"causal read of main: primary a (shadow), would have been replica b (covered)",
+		},
+		{
+			tidegate.Decision{Cluster: "main", Node: "a", Role: tidegate.RolePrimary, Reason: tidegate.ReasonShadow, ShadowReason: tidegate.ReasonBehind, Retries: 1},
+			"causal read of main: primary a (shadow), would have been no replica (behind), after 1 failed",
 		},
 	} {
 		if got := c.d.String(); got != c.want {

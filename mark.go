@@ -42,6 +42,11 @@ type Mark struct {
 	// Pending lists server processes whose transaction may still commit: CatchUp
 	// stays open until they are known to be gone.
 	Pending []uint64
+	// Patient allows one causal read to wait for a replica longer than its class
+	// says: the one before it went to the primary because the replicas needed
+	// longer. Without it a session under such a lag would never leave the primary,
+	// since each read there asks for more.
+	Patient bool
 }
 
 // Clone returns a copy that shares nothing with m.
@@ -57,6 +62,7 @@ func (m *Mark) merge(n Mark) {
 	m.Shown = m.Shown.Join(n.Shown)
 	m.Seen = union(m.Seen, n.Seen)
 	m.Pending = union(m.Pending, n.Pending)
+	m.Patient = m.Patient || n.Patient
 	if n.CatchUp {
 		m.Primary = JoinBirth(m.Primary, n.Primary)
 		m.CatchUp = true

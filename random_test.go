@@ -63,6 +63,7 @@ func randomMark(r *rand.Rand, cluster string, epoch tidegate.Epoch) tidegate.Mar
 		Seen:     few[tidegate.Incarnation](r, tidegate.MaxSeen),
 		Pending:  few[uint64](r, tidegate.MaxPending),
 		CatchUp:  r.IntN(2) == 0,
+		Patient:  r.IntN(2) == 0,
 	}
 	if m.CatchUp {
 		m.Primary = tidegate.Incarnation(r.Uint64N(4))

@@ -53,7 +53,8 @@ const (
 	flagShown
 	flagCatchUp
 	flagPrimary
-	flagsKnown = flagStrict | flagShownStrict | flagShown | flagCatchUp | flagPrimary
+	flagPatient
+	flagsKnown = flagStrict | flagShownStrict | flagShown | flagCatchUp | flagPrimary | flagPatient
 )
 
 // AppendBinary appends the token's unsigned binary form: version, nonce, number
@@ -103,6 +104,7 @@ func (m Mark) append(b []byte) []byte {
 	set(m.Shown.strict, flagShownStrict)
 	set(m.CatchUp, flagCatchUp)
 	set(m.Primary != 0, flagPrimary)
+	set(m.Patient, flagPatient)
 	b = append(b, byte(len(m.Cluster)))
 	b = append(b, m.Cluster...)
 	b = append(b, flags)
@@ -214,6 +216,7 @@ func (r *reader) mark() (m Mark) {
 		r.bad = r.bad || flags&flagShownStrict != 0
 	}
 	m.CatchUp = flags&flagCatchUp != 0
+	m.Patient = flags&flagPatient != 0
 	if flags&flagPrimary != 0 {
 		m.Primary = Incarnation(r.uint64())
 		r.bad = r.bad || m.Primary == 0 || !m.CatchUp

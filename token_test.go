@@ -115,11 +115,11 @@ func TestTokenVersion1(t *testing.T) {
 			[]tidegate.Mark{at("main", 128)},
 		},
 		{
-			"everything", "01" + "0000000000000000" + "01" + "046d61696e" + "1f" + "0000000000000001" + "01" + "09" + "08" + "0000000000000007" +
+			"everything", "01" + "0000000000000000" + "01" + "046d61696e" + "3f" + "0000000000000001" + "01" + "09" + "08" + "0000000000000007" +
 				"21" + "0000000000000003" + "0000000000000004" + "0000000000000005",
 			[]tidegate.Mark{{
 				Cluster: "main", Epoch: tidegate.Epoch{System: 1, Line: 1}, Position: tidegate.Beyond(9), Shown: tidegate.Beyond(8),
-				Seen: []tidegate.Incarnation{3, 4}, CatchUp: true, Primary: 7, Pending: []uint64{5},
+				Seen: []tidegate.Incarnation{3, 4}, CatchUp: true, Primary: 7, Pending: []uint64{5}, Patient: true,
 			}},
 		},
 	} {
@@ -149,7 +149,7 @@ func TestTokenRefusals(t *testing.T) {
 		{"the same mark twice", head + "02" + mark("00", "0500") + mark("00", "0600"), ""},
 		{"a cluster without a name", head + "01" + "00" + "00" + id(1) + "01" + "05" + "00", ""},
 		{"a name of 33 bytes", head + "01" + "21" + strings.Repeat("61", 33) + "00" + id(1) + "01" + "05" + "00", ""},
-		{"an unknown flag", head + "01" + mark("20", "0500"), ""},
+		{"an unknown flag", head + "01" + mark("40", "0500"), ""},
 		{"a position with a needless byte", head + "01" + mark("00", "8500"+"00"), ""},
 		{"a position beyond 64 bits", head + "01" + mark("00", "ffffffffffffffffff02"+"00"), ""},
 		{"shown, which is nothing", head + "01" + mark("04", "05"+"00"+"00"), ""},

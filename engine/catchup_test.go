@@ -183,7 +183,7 @@ func TestTooManyLivesBecomeACatchUp(t *testing.T) {
 			t.Fatalf("the first life is forgotten: %+v", m)
 		}
 		time.Sleep(50 * time.Millisecond)
-		if d := went(t, c, begin(ctx, t, c, tidegate.Causal), "a", tidegate.ReasonBehind, false); d.Required != tidegate.At(100) {
+		if d := went(t, c, begin(ctx, t, c, tidegate.Causal), "a", tidegate.ReasonPredicted, false); d.Required != tidegate.At(100) {
 			t.Errorf("required %v, want all that the primary has", d.Required)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/internal/freshness"
+	"github.com/tidegatedb/tidegate/internal/route"
 )
 
 // The facts an adapter supplies; see package freshness for their meaning.
@@ -24,7 +25,7 @@ type (
 )
 
 // MaxNodes is the number of nodes that one cluster may have.
-const MaxNodes = 64
+const MaxNodes = route.MaxNodes
 
 // Node is one server of the cluster. Its role is discovered, never configured.
 type Node struct {
@@ -67,7 +68,13 @@ type Config struct {
 	DemandRate float64
 	// DemandBurst is how many of them may follow each other at once. Zero means 8.
 	DemandBurst int
-	// Logger gets changes of role, history and reachability. Nil means silence.
+	// Rollout says which reads are routed to replicas. The zero Rollout routes all;
+	// [Core.SetRollout] changes it.
+	Rollout tidegate.Rollout
+	// Hooks are told of decisions, probes and changes, one after another.
+	Hooks []tidegate.Hook
+	// Logger gets every [tidegate.Change] but NodeAdded at the start. Nil means
+	// silence.
 	Logger *slog.Logger
 }
 
@@ -90,39 +97,31 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	c.Nodes = append([]Node(nil), c.Nodes...)
-	for i := range c.Nodes {
-		if c.Nodes[i].Weight == 0 {
-			c.Nodes[i].Weight = 1
-		}
-	}
+	c.Nodes = withWeights(c.Nodes)
 	return c
 }
 
-func (c Config) validate() error {
-	bad := func(field, format string, args ...any) error {
-		return fmt.Errorf("%w: Config.%s %s", tidegate.ErrConfig, field, fmt.Sprintf(format, args...))
+func withWeights(nodes []Node) []Node {
+	nodes = append([]Node(nil), nodes...)
+	for i := range nodes {
+		if nodes[i].Weight == 0 {
+			nodes[i].Weight = 1
+		}
 	}
+	return nodes
+}
+
+// policy is what the router has to know of the node.
+func (n *Node) policy() route.Node {
+	return route.Node{Name: n.Name, Zone: n.Zone, Weight: n.Weight, Of: n.Source}
+}
+
+func (c Config) validate() error {
 	if n := len(c.Cluster); n == 0 || n > tidegate.MaxClusterName {
 		return bad("Cluster", "is %q; use 1 to %d bytes, the same on every instance", c.Cluster, tidegate.MaxClusterName)
 	}
-	if n := len(c.Nodes); n == 0 || n > MaxNodes {
-		return bad("Nodes", "has %d nodes; give 1 to %d", n, MaxNodes)
-	}
-	names := map[string]bool{}
-	for i, n := range c.Nodes {
-		field := fmt.Sprintf("Nodes[%d]", i)
-		switch {
-		case n.Name == "":
-			return bad(field+".Name", "is empty; name the node")
-		case names[n.Name]:
-			return bad(field+".Name", "repeats %q; use unique names", n.Name)
-		case n.Source == nil:
-			return bad(field+".Source", "is nil; an adapter has to supply it")
-		case n.Weight < 0 || n.Weight > 1000:
-			return bad(field+".Weight", "is %d; use 1 to 1000", n.Weight)
-		}
-		names[n.Name] = true
+	if err := validateNodes(c.Nodes); err != nil {
+		return err
 	}
 	for _, d := range []struct {
 		field string
@@ -140,6 +139,32 @@ func (c Config) validate() error {
 	}
 	if c.DemandBurst < 1 || c.DemandBurst > 1000 {
 		return bad("DemandBurst", "is %d; use 1 to 1000", c.DemandBurst)
+	}
+	return nil
+}
+
+func bad(field, format string, args ...any) error {
+	return fmt.Errorf("%w: Config.%s %s", tidegate.ErrConfig, field, fmt.Sprintf(format, args...))
+}
+
+func validateNodes(nodes []Node) error {
+	if n := len(nodes); n == 0 || n > MaxNodes {
+		return bad("Nodes", "has %d nodes; give 1 to %d", n, MaxNodes)
+	}
+	names := map[string]bool{}
+	for i, n := range nodes {
+		field := fmt.Sprintf("Nodes[%d]", i)
+		switch {
+		case n.Name == "":
+			return bad(field+".Name", "is empty; name the node")
+		case names[n.Name]:
+			return bad(field+".Name", "repeats %q; use unique names", n.Name)
+		case n.Source == nil:
+			return bad(field+".Source", "is nil; an adapter has to supply it")
+		case n.Weight < 0 || n.Weight > 1000:
+			return bad(field+".Weight", "is %d; use 1 to 1000", n.Weight)
+		}
+		names[n.Name] = true
 	}
 	return nil
 }

@@ -24,7 +24,8 @@ type Core struct {
 	watcher *freshness.Watcher
 	router  *route.Router
 	open    func(nonce uint64, marks []tidegate.Mark) tidegate.Ledger
-	log     changeLog
+	news    news
+	members members
 	// sessionlessWrites counts writes that no session will know of.
 	sessionlessWrites atomic.Uint64
 
@@ -42,19 +43,19 @@ func New(cfg Config) (*Core, error) {
 		return nil, err
 	}
 	c := &Core{cfg: cfg, closed: make(chan struct{})}
-	c.log.logger = cfg.Logger.With("cluster", cfg.Cluster)
+	c.news.open(&cfg)
 	sources := make([]Source, len(cfg.Nodes))
 	nodes := make([]route.Node, len(cfg.Nodes))
-	for i, n := range cfg.Nodes {
-		sources[i] = n.Source
-		nodes[i] = route.Node{Name: n.Name, Zone: n.Zone, Weight: n.Weight}
-		c.log.names = append(c.log.names, n.Name)
+	for i := range cfg.Nodes {
+		sources[i], nodes[i] = cfg.Nodes[i].Source, cfg.Nodes[i].policy()
+		c.members.set(i, &cfg.Nodes[i])
 	}
 	c.watcher = freshness.New(freshness.Config{
 		Sources: sources, Interval: cfg.ProbeInterval, Timeout: cfg.ProbeTimeout, DemandRate: cfg.DemandRate,
-		DemandBurst: cfg.DemandBurst, ProofWait: cfg.ProofWait, Changed: c.log.changed,
+		DemandBurst: cfg.DemandBurst, ProofWait: cfg.ProofWait, Probed: c.probed,
 	})
 	c.router = route.New(route.Config{Cluster: cfg.Cluster, Nodes: nodes, Zone: cfg.Zone, Wait: cfg.Wait, ProofWait: cfg.ProofWait}, c.watcher)
+	c.router.SetRollout(cfg.Rollout)
 	c.open = func(nonce uint64, marks []tidegate.Mark) tidegate.Ledger {
 		l := ledger.New(cfg.Cluster, nonce, nil)
 		l.Births(c.birth)
@@ -106,14 +107,26 @@ func (c *Core) Closed() bool {
 // Cluster returns the cluster's name.
 func (c *Core) Cluster() string { return c.cfg.Cluster }
 
-// NodeName returns a node's name.
-func (c *Core) NodeName(node int) string { return c.cfg.Nodes[node].Name }
+// NodeName returns a node's name, "" where there is none with that index.
+func (c *Core) NodeName(node int) string {
+	if n := c.members.get(node); n != nil {
+		return n.Name
+	}
+	return ""
+}
 
-// Primary returns the node that is known to be the primary, and whether there
-// is one.
-func (c *Core) Primary() (int, bool) {
+// Primary returns the source of the node that is known to be the primary, and
+// whether there is one.
+func (c *Core) Primary() (Source, bool) {
 	t := c.watcher.Table()
-	return t.Primary, t.Primary != freshness.NoNode
+	if t.Primary == freshness.NoNode {
+		return nil, false
+	}
+	n := c.members.get(t.Primary)
+	if n == nil {
+		return nil, false
+	}
+	return n.Source, true
 }
 
 // Suspect asks for a look at the node at once: a connection or an error

@@ -17,7 +17,7 @@ func TestDemandProbesAreShared(t *testing.T) {
 		const reads, rate, burst = 1000, 250, 8
 		p, r := primaryStub(1, 100), replicaStub(2, 10)
 		r.took = 300 * time.Microsecond
-		c := core(t, engine.Config{Wait: 200 * time.Millisecond, DemandRate: rate, DemandBurst: burst}, p, r)
+		c := core(t, engine.Config{Wait: 400 * time.Millisecond, DemandRate: rate, DemandBurst: burst}, p, r)
 		done := make(chan *engine.Read, reads)
 		for range reads {
 			ctx, _ := sessionAt(t.Context(), needs(50))

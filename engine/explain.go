@@ -16,7 +16,7 @@ type Explanation struct {
 	Class   tidegate.Class
 	// Required is what the context's session must see.
 	Required tidegate.Position
-	// Nodes has one verdict for each node, in the configuration's order.
+	// Nodes has one verdict for each node.
 	Nodes []Verdict
 }
 
@@ -45,8 +45,12 @@ func (c *Core) Explain(ctx context.Context, class tidegate.Class) Explanation {
 	required, verdicts := c.router.Explain(c.session(ctx), class)
 	e.Required = required
 	for i, v := range verdicts {
+		name := c.NodeName(i)
+		if name == "" {
+			continue
+		}
 		e.Nodes = append(e.Nodes, Verdict{
-			Node: c.cfg.Nodes[i].Name, Role: v.Role, Eligible: v.Eligible, Why: v.Why, Applied: v.Applied,
+			Node: name, Role: v.Role, Eligible: v.Eligible, Why: v.Why, Applied: v.Applied,
 			ProbeAge: v.ProbeAge, Staleness: v.Staleness, StalenessKnown: v.StalenessKnown, Flying: v.Flying,
 		})
 	}
@@ -73,12 +77,16 @@ func (c *Core) Stats() Stats {
 	st := Stats{
 		Waits: s.Waits.Load(), Fallbacks: s.Fallbacks.Load(), Unproven: s.Unproven.Load(),
 		Sessionless: s.Sessionless.Load(), Refused: s.Refused.Load(), HistoryChanged: s.Changed.Load(), SessionlessWrites: c.sessionlessWrites.Load(),
+		Predicted: s.Predicted.Load(), Shadowed: s.Shadowed.Load(), ShadowReplica: s.ShadowReplica.Load(),
 	}
-	for i := range c.cfg.Nodes {
+	for i := range MaxNodes {
 		t, d := c.watcher.Counts(i)
 		st.Probes += t
 		st.DemandProbes += d
 	}
+	past := c.members.past()
+	st.Probes += past[0]
+	st.DemandProbes += past[1]
 	return st
 }
 
@@ -98,6 +106,12 @@ type Stats struct {
 	Refused uint64
 	// HistoryChanged counts sessions whose requirement could not be judged.
 	HistoryChanged uint64
+	// Predicted counts causal reads that went to the primary at once because every
+	// replica was expected to need longer than they may wait. They are Fallbacks too.
+	Predicted uint64
+	// Shadowed counts the reads under tidegate.RolloutShadow, ShadowReplica those of
+	// them that a replica would have answered.
+	Shadowed, ShadowReplica uint64
 	// Probes and DemandProbes count probes of all nodes, by the clock and asked for.
 	Probes, DemandProbes uint64
 }

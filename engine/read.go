@@ -22,6 +22,13 @@ type Read struct {
 // Node returns where the read goes.
 func (rd *Read) Node() int { return rd.ticket.Node }
 
+// Source returns the source of the node where the read goes. Unlike its index it
+// never becomes another's.
+func (rd *Read) Source() Source {
+	s, _ := rd.ticket.Of().(Source)
+	return s
+}
+
 // Primary reports whether the read goes to the primary.
 func (rd *Read) Primary() bool { return rd.ticket.Role == tidegate.RolePrimary }
 
@@ -86,8 +93,14 @@ func matches(o, born *Observation) bool {
 
 func (c *Core) decided(ctx context.Context, rd *Read) {
 	rd.told = true
-	if d := tidegate.ObserverFrom(ctx); d != nil {
-		d.Add(c.router.Decision(&rd.ticket))
+	observer := tidegate.ObserverFrom(ctx)
+	if observer == nil && len(c.news.deciding) == 0 {
+		return
+	}
+	d := c.router.Decision(&rd.ticket)
+	observer.Add(d)
+	for _, f := range c.news.deciding {
+		f(ctx, d)
 	}
 }
 
@@ -101,7 +114,9 @@ func (c *Core) At(rd *Read, born *Observation, pos tidegate.Position) {
 	if !rd.Captures() || !rules.PrimaryReadBoundsItself.On() {
 		return
 	}
-	tk.Ledger.Reached(lineOf(tk.Epoch, born), pos)
+	epoch := lineOf(tk.Epoch, born)
+	tk.Ledger.Reached(epoch, pos)
+	c.watcher.Note(epoch, pos)
 }
 
 // lineOf returns the history that a connection to the primary writes and reads:

@@ -15,6 +15,7 @@ import (
 type Write struct {
 	// Node is the primary.
 	Node   int
+	source Source
 	proof  *Observation
 	epoch  tidegate.Epoch
 	ledger *ledger.Ledger
@@ -40,8 +41,16 @@ func (c *Core) BeginWrite(ctx context.Context) (Write, error) {
 	if l != nil {
 		l.Enter(n.Obs.Incarnation)
 	}
-	return Write{Node: t.Primary, proof: n.Obs, epoch: n.Obs.Epoch, ledger: l, open: l != nil}, nil
+	var source Source
+	if m := c.members.get(t.Primary); m != nil {
+		source = m.Source
+	}
+	return Write{Node: t.Primary, source: source, proof: n.Obs, epoch: n.Obs.Epoch, ledger: l, open: l != nil}, nil
 }
+
+// Source returns the primary's source. Unlike its index it never becomes
+// another's. It is nil when the node was taken away a moment ago.
+func (w *Write) Source() Source { return w.source }
 
 // noPrimary explains why none is known.
 func (c *Core) noPrimary(t *freshness.Table) error {
@@ -51,7 +60,7 @@ func (c *Core) noPrimary(t *freshness.Table) error {
 	}
 	for i := range t.Nodes {
 		if err := t.Nodes[i].Err; err != nil {
-			why += fmt.Sprintf("; %s: %v", c.cfg.Nodes[i].Name, err)
+			why += fmt.Sprintf("; %s: %v", c.NodeName(i), err)
 		}
 	}
 	return fmt.Errorf("%w%s", tidegate.ErrNoPrimary, why)
@@ -80,7 +89,9 @@ func (c *Core) Committed(w *Write, born *Observation, pos tidegate.Position) {
 		c.Unknown(w, born, 0)
 		return
 	}
-	w.ledger.Reached(lineOf(w.epoch, born), pos)
+	epoch := lineOf(w.epoch, born)
+	w.ledger.Reached(epoch, pos)
+	c.watcher.Note(epoch, pos)
 	at := mono.Now() + afterWrite
 	for m := c.router.Soon(w.ledger); m != 0; m &= m - 1 {
 		c.watcher.Demand(bits.TrailingZeros64(m), at)

@@ -17,8 +17,14 @@ type Config struct {
 	// Cluster names the cluster in tokens: 1 to 32 bytes, the same on every
 	// instance.
 	Cluster string
-	// Nodes lists the cluster's servers in any order.
+	// Nodes lists the cluster's servers in any order. [DB.SetNodes] changes it.
+	// Exactly one of Nodes and Discoverer must be set.
 	Nodes []Node
+	// Discoverer finds the nodes, at Open and again every DiscoverInterval.
+	Discoverer Discoverer
+	// DiscoverInterval is the time between two questions to the Discoverer. Zero
+	// means 30s.
+	DiscoverInterval time.Duration
 	// Zone is where this process is; reads prefer nodes of the same zone. "" means
 	// no preference.
 	Zone string
@@ -50,6 +56,11 @@ type Config struct {
 	// ReadUser and ReadPassword, if set, are the role that Read handles connect
 	// as, on every node. It should only be able to read.
 	ReadUser, ReadPassword string
+	// Rollout says which reads are routed to replicas. The zero Rollout routes all.
+	// [DB.SetRollout] changes it.
+	Rollout tidegate.Rollout
+	// Hooks are told of every decision on a read, every probe and every change.
+	Hooks []tidegate.Hook
 	// Logger gets changes of role, history and reachability. Nil means silence.
 	Logger *slog.Logger
 }
@@ -112,8 +123,13 @@ func configError(field, format string, args ...any) error {
 }
 
 func (c *Config) validate() error {
-	if len(c.Nodes) == 0 {
-		return configError("Nodes", "is empty; give at least one node")
+	switch {
+	case c.Discoverer == nil && len(c.Nodes) == 0:
+		return configError("Nodes", "is empty; give at least one node, or a Discoverer")
+	case c.Discoverer != nil && len(c.Nodes) != 0:
+		return configError("Discoverer", "is set and so is Nodes; set one of them")
+	case c.DiscoverInterval != 0 && (c.DiscoverInterval < time.Second || c.DiscoverInterval > 24*time.Hour):
+		return configError("DiscoverInterval", "is %v; use 1s to 24h, or zero for 30s", c.DiscoverInterval)
 	}
 	if c.AsyncCommits > AsyncPossible {
 		return configError("AsyncCommits", "is %d; use AsyncAuto, AsyncAbsent or AsyncPossible", c.AsyncCommits)

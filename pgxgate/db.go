@@ -2,6 +2,7 @@ package pgxgate
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -15,8 +16,15 @@ import (
 // DB routes the statements of one cluster. It is safe for concurrent use.
 type DB struct {
 	core  *engine.Core
-	nodes []*node
+	cfg   Config
 	async asyncState
+
+	mu    sync.Mutex // serialises changes of nodes, and Close
+	nodes []*node
+	// leaving waits for nodes that were taken away and whose connections are still
+	// in use, and for the discovery.
+	leaving sync.WaitGroup
+	cancel  context.CancelFunc // of the discovery, or nil
 
 	closeOnce sync.Once
 }
@@ -38,27 +46,32 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	db := &DB{async: asyncState{declared: cfg.AsyncCommits, logger: logger.With("cluster", cfg.Cluster)}}
-	ec := engine.Config{
-		Cluster: cfg.Cluster, Zone: cfg.Zone, Wait: cfg.Wait, ProofWait: cfg.ProofWait, ProbeInterval: cfg.ProbeInterval,
-		ProbeTimeout: cfg.ProbeTimeout, DemandRate: cfg.DemandRate, DemandBurst: cfg.DemandBurst, Logger: cfg.Logger,
-	}
-	for i := range cfg.Nodes {
-		base, err := cfg.Nodes[i].poolConfig(i)
-		if err != nil {
-			return nil, err
+	db := &DB{cfg: cfg, async: asyncState{declared: cfg.AsyncCommits, logger: logger.With("cluster", cfg.Cluster)}}
+	listed := cfg.Nodes
+	if cfg.Discoverer != nil {
+		var err error
+		if listed, err = cfg.Discoverer.Discover(ctx); err != nil {
+			return nil, fmt.Errorf("pgxgate: discover the nodes of %s: %w", cfg.Cluster, err)
 		}
-		n := &node{name: cfg.Nodes[i].name(base), base: base, watch: newWatch(db, base), read: cfg}
-		db.nodes = append(db.nodes, n)
-		ec.Nodes = append(ec.Nodes, engine.Node{Name: n.name, Source: n.watch, Zone: cfg.Nodes[i].Zone, Weight: cfg.Nodes[i].Weight})
 	}
+	var known []engine.Node
 	var err error
-	if db.core, err = engine.New(ec); err != nil {
+	if db.nodes, known, err = db.meet(listed); err != nil {
+		return nil, err
+	}
+	if db.core, err = engine.New(engine.Config{
+		Cluster: cfg.Cluster, Nodes: known, Zone: cfg.Zone, Wait: cfg.Wait, ProofWait: cfg.ProofWait, ProbeInterval: cfg.ProbeInterval,
+		ProbeTimeout: cfg.ProbeTimeout, DemandRate: cfg.DemandRate, DemandBurst: cfg.DemandBurst,
+		Rollout: cfg.Rollout, Hooks: cfg.Hooks, Logger: cfg.Logger,
+	}); err != nil {
 		return nil, err
 	}
 	if err := db.core.Ready(ctx); err != nil {
 		db.Close()
 		return nil, err
+	}
+	if cfg.Discoverer != nil {
+		db.discover(logger.With("cluster", cfg.Cluster))
 	}
 	return db, nil
 }
@@ -67,15 +80,23 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 // given back. Reads and writes fail with [tidegate.ErrClosed] from then on.
 func (db *DB) Close() {
 	db.closeOnce.Do(func() {
+		if db.cancel != nil {
+			db.cancel()
+		}
 		db.core.Close()
+		db.mu.Lock()
+		nodes := db.nodes
+		db.nodes = nil
+		db.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		for _, n := range db.nodes {
+		for _, n := range nodes {
 			n.watch.close(ctx)
 		}
-		for _, n := range db.nodes {
+		for _, n := range nodes {
 			n.close()
 		}
+		db.leaving.Wait()
 	})
 }
 
@@ -92,11 +113,11 @@ func (db *DB) Write() Writer { return Writer{db} }
 // it: tell the session of writes by [tidegate.Wrote]. It fails with
 // [tidegate.ErrNoPrimary]. After a failover it is another pool: ask again.
 func (db *DB) Primary() (*pgxpool.Pool, error) {
-	i, ok := db.core.Primary()
+	s, ok := db.core.Primary()
 	if !ok {
 		return nil, tidegate.ErrNoPrimary
 	}
-	return db.nodes[i].pool(writes)
+	return nodeOf(s).pool(writes)
 }
 
 // Explain says for each node why a read of the class may or may not go there now
@@ -107,3 +128,12 @@ func (db *DB) Explain(ctx context.Context, class tidegate.Class) engine.Explanat
 
 // Stats returns counters since Open.
 func (db *DB) Stats() engine.Stats { return db.core.Stats() }
+
+// Status returns the freshness table: what is known of each node now.
+func (db *DB) Status() engine.Status { return db.core.Status() }
+
+// SetRollout changes which reads are routed to replicas, from the next read on.
+func (db *DB) SetRollout(r tidegate.Rollout) { db.core.SetRollout(r) }
+
+// Rollout returns which reads are routed to replicas.
+func (db *DB) Rollout() tidegate.Rollout { return db.core.Rollout() }

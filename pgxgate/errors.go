@@ -48,6 +48,9 @@ func remedyFor(ctx context.Context, err error, primary bool) remedy {
 	if ctx.Err() != nil {
 		return surface
 	}
+	if errors.Is(err, errNodeGone) {
+		return elsewhere
+	}
 	var pe *pgconn.PgError
 	if !errors.As(err, &pe) {
 		if clientSide(err) {
@@ -97,7 +100,7 @@ func (db *DB) explain(err, otherwise error) error {
 	switch {
 	case db.core.Closed():
 		return fmt.Errorf("%w (%w)", tidegate.ErrClosed, err)
-	case lostNetwork(err):
+	case lostNetwork(err), errors.Is(err, errNodeGone):
 		return fmt.Errorf("%w: %w", otherwise, err)
 	}
 	return err

@@ -59,11 +59,8 @@ func (l *lease) acquire(ctx context.Context) error {
 	if l.read.Primary() {
 		u = primaryReads
 	}
-	p, err := l.db.nodes[l.read.Node()].pool(u)
-	if err == nil {
-		l.conn, err = p.Acquire(ctx)
-	}
-	if err != nil {
+	var err error
+	if l.conn, err = nodeOf(l.read.Source()).acquire(ctx, u); err != nil {
 		return err
 	}
 	l.state = stateOf(l.conn.Conn())

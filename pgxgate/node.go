@@ -2,6 +2,7 @@ package pgxgate
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -10,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/pgxgate/internal/wire"
 )
 
@@ -33,12 +33,16 @@ const (
 // that switched it off is noticed before its connection is used again.
 const readOnlySetting = "default_transaction_read_only"
 
+// errNodeGone means that the node was taken out of the cluster's list.
+var errNodeGone = errors.New("pgxgate: the node was taken away")
+
 // node is one server and the pools to it, made when they are first needed.
 type node struct {
+	given Node // as the application gave it
 	name  string
 	base  *pgxpool.Config
 	watch *watch
-	read  Config // for PrimaryReads, ReadUser, ReadPassword
+	read  *Config // for PrimaryReads, ReadUser, ReadPassword
 	pools [uses]atomic.Pointer[pgxpool.Pool]
 
 	mu     sync.Mutex // serialises making pools
@@ -48,7 +52,7 @@ type node struct {
 // pool returns the node's pool for a use.
 func (n *node) pool(u use) (*pgxpool.Pool, error) {
 	if n.closed.Load() {
-		return nil, tidegate.ErrClosed
+		return nil, errNodeGone
 	}
 	if p := n.pools[u].Load(); p != nil {
 		return p, nil
@@ -56,7 +60,7 @@ func (n *node) pool(u use) (*pgxpool.Pool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed.Load() {
-		return nil, tidegate.ErrClosed
+		return nil, errNodeGone
 	}
 	if p := n.pools[u].Load(); p != nil {
 		return p, nil
@@ -68,6 +72,19 @@ func (n *node) pool(u use) (*pgxpool.Pool, error) {
 	}
 	n.pools[u].Store(p)
 	return p, nil
+}
+
+// acquire returns a connection for a use.
+func (n *node) acquire(ctx context.Context, u use) (*pgxpool.Conn, error) {
+	p, err := n.pool(u)
+	if err != nil {
+		return nil, err
+	}
+	c, err := p.Acquire(ctx)
+	if err != nil && n.closed.Load() {
+		return nil, errNodeGone
+	}
+	return c, err
 }
 
 // config returns the user's configuration with our hooks behind the user's.

@@ -38,11 +38,7 @@ func (db *DB) beginWrite(ctx context.Context) (*writeLease, error) {
 	if err != nil {
 		return nil, err
 	}
-	var c *pgxpool.Conn
-	p, err := db.nodes[w.Node].pool(writes)
-	if err == nil {
-		c, err = p.Acquire(ctx)
-	}
+	c, err := nodeOf(w.Source()).acquire(ctx, writes)
 	if err != nil {
 		db.core.EndWrite(&w)
 		if ctx.Err() != nil {

@@ -36,6 +36,16 @@ func Float64() float64 {
 	return rand.Float64()
 }
 
+// Uint64 returns a number of 64 bits.
+func Uint64() uint64 {
+	if s := seeded.Load(); s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.r.Uint64()
+	}
+	return rand.Uint64()
+}
+
 // Seed makes all randomness of the process follow from the seed for the rest of
 // the test. Tests that do so must not run in parallel with others.
 func Seed(t interface{ Cleanup(func()) }, seed uint64) {

@@ -18,7 +18,12 @@ type prober struct {
 	w      *Watcher
 	node   int
 	source Source
-	probed bool // used by run's goroutine only
+	cancel context.CancelFunc // guarded by the watcher's mu
+
+	// counts tells that Ready waits for the first result, or for the node to be
+	// taken away.
+	counts bool
+	first  sync.Once
 
 	ticks, demands atomic.Uint64
 
@@ -45,6 +50,23 @@ func (p *prober) demand(at int64) {
 		default:
 		}
 	}
+}
+
+// known notes that the node has been probed once, or will not be.
+func (p *prober) known() {
+	p.first.Do(func() {
+		if p.counts && p.w.left.Add(-1) == 0 {
+			close(p.w.first)
+		}
+	})
+}
+
+// stop ends the prober for good. The caller holds the watcher's mu.
+func (p *prober) stop() {
+	if p.cancel != nil {
+		p.cancel()
+	}
+	p.known()
 }
 
 // answered notes how a probe ended. It comes before the table says so: whoever

@@ -231,10 +231,10 @@ func TestDemandRightAfterTheReturnCounts(t *testing.T) {
 		cfg.Interval = 100 * time.Millisecond
 		var w *Watcher
 		var back int64
-		cfg.Changed = func(node int, table *Table) {
-			if back == 0 && table.Nodes[node].Err == nil {
+		cfg.Probed = func(r Result) {
+			if back == 0 && r.Err == nil {
 				back = mono.Now()
-				w.Demand(node, back)
+				w.Demand(r.Node, back)
 			}
 		}
 		w = New(cfg)

@@ -67,7 +67,11 @@ func (l *shownLook) prover(t *Table, node int) Prover {
 	if node == NoNode || t.Nodes[node].Err != nil {
 		return nil
 	}
-	p, _ := l.w.cfg.Sources[node].(Prover)
+	of := l.w.prober(node)
+	if of == nil {
+		return nil
+	}
+	p, _ := of.source.(Prover)
 	return p
 }
 
@@ -161,7 +165,11 @@ func (l *shownLook) byReplica(ctx context.Context, t *Table, primary Prover, rep
 	if err != nil {
 		return
 	}
-	pos, missing, err := l.prover(t, replica).Committed(ctx, snapshot)
+	there := l.prover(t, replica)
+	if there == nil {
+		return // it was taken away meanwhile
+	}
+	pos, missing, err := there.Committed(ctx, snapshot)
 	if err != nil {
 		return
 	}
@@ -216,10 +224,12 @@ func (l *shownLook) proven(t *Table, pos tidegate.Position) {
 	if l.w.Table().Shown.Covers(pos) {
 		return
 	}
-	l.w.publish(t.Primary, func(n *Table) {
-		if n.Epoch == t.Epoch && n.Primary == t.Primary {
-			n.Shown = n.Shown.Join(pos)
+	l.w.publish(func(n *Table) bool {
+		if n.Epoch != t.Epoch || n.Primary != t.Primary || n.Nodes[n.Primary].Obs.Server != t.Nodes[t.Primary].Obs.Server {
+			return false
 		}
+		n.Shown = n.Shown.Join(pos)
+		return true
 	})
 }
 

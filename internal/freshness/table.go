@@ -43,6 +43,9 @@ type Node struct {
 	// shows is at most now - Current old.
 	Current int64
 	Sent    int64
+	// Delay is an estimate of how long this replica takes to apply what the primary
+	// has, in nanoseconds; zero while nothing slower than a look was seen.
+	Delay int64
 	// Epoch is the node's history as far as it is known: the observation's, or
 	// the table's for a replica that cannot tell its line while only one history
 	// has ever been in sight.
@@ -66,6 +69,16 @@ func (t *Table) PrimaryObs() *Observation {
 		return nil
 	}
 	return t.Nodes[t.Primary].Obs
+}
+
+// Lag returns how far a usable replica is behind what the primary was last seen to
+// have, in the engine's unit of positions.
+func (t *Table) Lag(node int) (uint64, bool) {
+	if t.Primary == NoNode || !t.Nodes[node].Usable {
+		return 0, false
+	}
+	p, n := t.Nodes[t.Primary].Applied.Number(), t.Nodes[node].Applied.Number()
+	return p - min(p, n), true // the look at the replica can be the newer one
 }
 
 // Incarnation returns the index of the node that was last seen in that

@@ -15,7 +15,7 @@ import (
 // Config configures a [Watcher]. All durations must be positive; the engine
 // package fills in defaults and validates.
 type Config struct {
-	// Sources has one entry for each node.
+	// Sources has one entry for each node that there is at the start.
 	Sources []Source
 	// Interval is the time between two probes of a node that nobody asked for.
 	Interval time.Duration
@@ -27,29 +27,42 @@ type Config struct {
 	DemandBurst int
 	// ProofWait is how long a wish for a proof of what the primary shows lives.
 	ProofWait time.Duration
-	// Changed, if not nil, is called after each published table with the node
-	// whose observation changed and the newest table. Calls come one at a time;
-	// each must return quickly.
-	Changed func(node int, t *Table)
+	// Probed, if not nil, is called with the result of each probe when the table
+	// has it. Calls come one at a time; each must return quickly.
+	Probed func(Result)
+}
+
+// Result is the result of one probe.
+type Result struct {
+	Node           int
+	Source         Source
+	Sent, Received int64
+	Err            error
+	// Table is the newest table.
+	Table *Table
 }
 
 // Watcher keeps a [Table] current. It is safe for concurrent use.
 type Watcher struct {
-	cfg     Config
-	table   atomic.Pointer[Table]
-	probers []*prober
+	cfg   Config
+	table atomic.Pointer[Table]
+	// probers has an entry for each node of the table, nil where there is none any
+	// more. It is replaced as a whole, under mu.
+	probers atomic.Pointer[[]*prober]
 	shown   *shownLook
 
-	telling sync.Mutex // serialises calls of Changed
+	telling sync.Mutex // serialises calls of Probed
 
 	mu      sync.Mutex // serialises publishing
 	past    samples
 	seen    histories
 	pending pendingSet
+	moments moments
+	ctx     context.Context // nil before Start and after Close
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	first  chan struct{} // closed when every node was probed once
+	first  chan struct{} // closed when every node of the start was probed once
 	left   atomic.Int64
 }
 
@@ -58,28 +71,87 @@ func New(cfg Config) *Watcher {
 	w := &Watcher{cfg: cfg, first: make(chan struct{})}
 	w.table.Store(&Table{Nodes: make([]Node, len(cfg.Sources)), Primary: NoNode, next: make(chan struct{})})
 	w.left.Store(int64(len(cfg.Sources)))
+	probers := make([]*prober, len(cfg.Sources))
 	for i, s := range cfg.Sources {
-		w.probers = append(w.probers, newProber(w, i, s))
+		probers[i] = newProber(w, i, s)
+		probers[i].counts = true
 	}
+	w.probers.Store(&probers)
 	w.shown = newShownLook(w)
 	return w
 }
 
 // Start begins to probe. The goroutines end when ctx does or Close is called.
 func (w *Watcher) Start(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	ctx, w.cancel = context.WithCancel(ctx)
-	for _, p := range w.probers {
-		w.wg.Go(func() { p.run(ctx) })
+	w.ctx = ctx
+	for _, p := range *w.probers.Load() {
+		w.launch(p)
 	}
 	w.wg.Go(func() { w.shown.run(ctx) })
 }
 
+// launch starts a prober. The caller holds w.mu.
+func (w *Watcher) launch(p *prober) {
+	if w.ctx == nil || p == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	p.cancel = cancel
+	w.wg.Go(func() { p.run(ctx) })
+}
+
 // Close stops probing and waits until no goroutine of the watcher is left.
 func (w *Watcher) Close() {
+	w.mu.Lock()
+	w.ctx = nil
+	w.mu.Unlock()
 	if w.cancel != nil {
 		w.cancel()
 	}
 	w.wg.Wait()
+}
+
+// Set makes the source the node's, or takes the node away where it is nil. What
+// was known of the node before is forgotten; a probe of it that is under way is
+// cancelled and its result dropped. An index that the table does not have yet
+// makes it longer.
+func (w *Watcher) Set(node int, s Source) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	probers := append([]*prober(nil), *w.probers.Load()...)
+	for len(probers) <= node {
+		probers = append(probers, nil)
+	}
+	before := probers[node]
+	probers[node] = nil
+	if s != nil {
+		probers[node] = newProber(w, node, s)
+	}
+	w.probers.Store(&probers)
+	old := w.table.Load()
+	t := old.clone()
+	for len(t.Nodes) <= node {
+		t.Nodes = append(t.Nodes, Node{})
+	}
+	t.Nodes[node] = Node{}
+	t.settle(&w.seen)
+	w.table.Store(t)
+	close(old.next)
+	if before != nil {
+		before.stop()
+	}
+	w.launch(probers[node])
+}
+
+// prober returns the node's prober, or nil.
+func (w *Watcher) prober(node int) *prober {
+	if all := *w.probers.Load(); node >= 0 && node < len(all) {
+		return all[node]
+	}
+	return nil
 }
 
 // Table returns the newest table. It never is nil.
@@ -93,7 +165,11 @@ func (w *Watcher) First() <-chan struct{} { return w.first }
 // as the node's budget allows. Demands are shared: whoever asks while one is
 // under way that was sent before asks for the next one. A node whose probes fail
 // is probed at its own pace only.
-func (w *Watcher) Demand(node int, at int64) { w.probers[node].demand(at) }
+func (w *Watcher) Demand(node int, at int64) {
+	if p := w.prober(node); p != nil {
+		p.demand(at)
+	}
+}
 
 // WantShown asks for a proof that the primary shows everything up to pos. The
 // table's Shown grows when it is there.
@@ -104,31 +180,35 @@ func (w *Watcher) WantSettled(processes []uint64) { w.pending.want(processes) }
 
 // Counts returns how many probes of a node were sent by the clock and on demand.
 func (w *Watcher) Counts(node int) (ticks, demands uint64) {
-	p := w.probers[node]
+	p := w.prober(node)
+	if p == nil {
+		return 0, 0
+	}
 	return p.ticks.Load(), p.demands.Load()
 }
 
-// publish replaces the table by a changed copy and wakes whoever waits.
-func (w *Watcher) publish(node int, change func(*Table)) {
+// publish replaces the table by a changed copy and wakes whoever waits. change
+// says whether there is anything to publish.
+func (w *Watcher) publish(change func(*Table) bool) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	old := w.table.Load()
 	t := old.clone()
-	change(t)
-	w.table.Store(t)
-	w.mu.Unlock()
-	close(old.next)
-	if w.cfg.Changed != nil {
-		w.telling.Lock()
-		w.cfg.Changed(node, w.table.Load())
-		w.telling.Unlock()
+	if !change(t) {
+		return
 	}
+	w.table.Store(t)
+	close(old.next)
 }
 
 // observed takes in the result of one probe.
-func (w *Watcher) observed(node int, o *Observation, sent int64, err error) {
-	p := w.probers[node]
+func (w *Watcher) observed(p *prober, o *Observation, sent, received int64, err error) {
 	p.answered(err)
-	w.publish(node, func(t *Table) {
+	node, known := p.node, false
+	w.publish(func(t *Table) bool {
+		if known = w.prober(node) == p; !known {
+			return false // it was taken away meanwhile
+		}
 		n := &t.Nodes[node]
 		if err != nil {
 			if n.Err == nil {
@@ -144,8 +224,14 @@ func (w *Watcher) observed(node int, o *Observation, sent int64, err error) {
 		if t.Epoch != before {
 			w.past.reset()
 		}
-		if err == nil && t.Primary == node {
+		switch {
+		case err != nil:
+		case t.Primary == node:
 			w.past.add(o.Ceiling, o.Sent)
+			w.moments.note(t.Epoch, o.Applied, o.Received)
+		case n.Usable:
+			least, most := w.moments.bounds(t.Epoch, o)
+			n.Delay = estimate(n.Delay, least, most)
 		}
 		for i := range t.Nodes {
 			t.Nodes[i].Current = 0
@@ -153,13 +239,14 @@ func (w *Watcher) observed(node int, o *Observation, sent int64, err error) {
 				t.Nodes[i].Current = w.past.current(t.Nodes[i].Applied)
 			}
 		}
+		return true
 	})
-	if !p.probed {
-		p.probed = true
-		if w.left.Add(-1) == 0 {
-			close(w.first)
-		}
+	if known && w.cfg.Probed != nil {
+		w.telling.Lock()
+		w.cfg.Probed(Result{Node: node, Source: p.source, Sent: sent, Received: received, Err: err, Table: w.table.Load()})
+		w.telling.Unlock()
 	}
+	p.known()
 }
 
 // jittered spreads the probes of many instances.
@@ -179,7 +266,7 @@ func (w *Watcher) probe(ctx context.Context, p *prober, sent int64) error {
 		err = o.check()
 	}
 	o.Sent, o.Received = sent, mono.Now()
-	w.observed(p.node, &o, sent, err)
+	w.observed(p, &o, sent, o.Received, err)
 	if err == nil && o.Role == tidegate.RolePrimary {
 		w.pending.settled(&o)
 	}

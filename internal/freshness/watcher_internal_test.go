@@ -197,16 +197,19 @@ func TestStalenessCountsFromTheSending(t *testing.T) {
 	})
 }
 
-func TestChangedIsTold(t *testing.T) {
+func TestResultsAreTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		nodes := healthy(2)
 		told := map[int]int{}
 		cfg := calm(asSources(nodes)...)
 		var w *Watcher
-		cfg.Changed = func(node int, table *Table) {
-			if told[node]++; table.Nodes[node].Obs == nil || table != w.Table() {
-				t.Errorf("node %d: told before the table says so", node)
+		cfg.Probed = func(r Result) {
+			if told[r.Node]++; r.Table.Nodes[r.Node].Obs == nil || r.Table != w.Table() {
+				t.Errorf("node %d: told before the table says so", r.Node)
+			}
+			if took := r.Received - r.Sent; took != int64(nodes[r.Node].takes) || r.Err != nil {
+				t.Errorf("node %d: took %d ns, %v", r.Node, took, r.Err)
 			}
 		}
 		nodes[1].takes = time.Microsecond

@@ -60,6 +60,8 @@ type Ledger struct {
 	// onPrimary counts statements in flight on the primary, in its life there.
 	onPrimary int
 	there     tidegate.Incarnation
+	// patient allows the next causal read to wait longer than its class says.
+	patient bool
 	inline    [tidegate.MaxSeen]entry
 }
 
@@ -97,6 +99,18 @@ func (l *Ledger) Fresh() bool { return len(l.seen) == 0 && l.mark.IsZero() && !l
 // empty reports whether nothing is required. Locked.
 func (l *Ledger) empty() bool { return l.Fresh() && l.shown.IsZero() && len(l.others) == 0 }
 
+// Patience makes the session's next causal read one that may wait longer than its
+// class says, because this one could not wait long enough. Locked.
+func (l *Ledger) Patience() { l.patient = true }
+
+// Patient reports whether the read that is to be decided may wait longer, which
+// uses it up. Locked.
+func (l *Ledger) Patient() bool {
+	p := l.patient
+	l.patient = false
+	return p
+}
+
 // Merge implements tidegate.Ledger.
 func (l *Ledger) Merge(marks []tidegate.Mark) {
 	if len(marks) == 0 {
@@ -124,6 +138,7 @@ func (l *Ledger) merge(m tidegate.Mark, now int64) {
 		return
 	}
 	l.arrived = now
+	l.patient = l.patient || m.Patient
 	l.mark = l.mark.Join(m.Position)
 	l.shown = l.shown.Join(m.Shown)
 	for _, id := range m.Seen {
@@ -280,7 +295,7 @@ func (l *Ledger) Marks() []tidegate.Mark {
 func (l *Ledger) marks() []tidegate.Mark {
 	m := tidegate.Mark{
 		Cluster: l.cluster, Epoch: l.epoch, Position: l.mark, Shown: l.shown,
-		CatchUp: l.catch.open, Primary: l.catch.primary, Pending: slices.Clone(l.catch.pending),
+		CatchUp: l.catch.open, Primary: l.catch.primary, Pending: slices.Clone(l.catch.pending), Patient: l.patient,
 	}
 	if l.onPrimary > 0 {
 		m.CatchUp, m.Primary = true, tidegate.JoinBirth(m.Primary, l.there)

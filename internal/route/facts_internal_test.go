@@ -62,10 +62,11 @@ func hold(t *freshness.Table) *still {
 	return s
 }
 
-func (s *still) Table() *freshness.Table     { return s.table.Load() }
-func (s *still) Demand(int, int64)           {}
-func (s *still) WantShown(tidegate.Position) {}
-func (s *still) WantSettled([]uint64)        {}
+func (s *still) Table() *freshness.Table                       { return s.table.Load() }
+func (s *still) Demand(int, int64)                             {}
+func (s *still) WantShown(tidegate.Position)                   {}
+func (s *still) WantSettled([]uint64)                          {}
+func (s *still) Since(tidegate.Epoch, tidegate.Position) int64 { return mono.Now() }
 
 // router returns a router with nodes of equal weight, named n0, n1 and so on.
 func router(facts Facts, n int) *Router {

@@ -36,6 +36,9 @@ const (
 // to show what the session has seen; an error that wraps tidegate.ErrNotFresh,
 // or the context's.
 func (r *Router) Begin(ctx context.Context, tk *Ticket) error {
+	if p := r.rollout.Load(); p != nil && r.hold(tk, *p) {
+		return r.primary(ctx, tk, tk.held, nil)
+	}
 	switch need := tk.Class.Need(); {
 	case need == tidegate.NeedStrong:
 		return r.primary(ctx, tk, tidegate.ReasonStrong, nil)
@@ -55,7 +58,7 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 	l := tk.Ledger
 	w := waiter{r: r}
 	defer w.stop(tk)
-	limit := clip(ctx, tk.Class.Wait(r.cfg.Wait))
+	var p plan
 	home := freshness.NoNode
 	for {
 		var asks ledger.Asks
@@ -76,23 +79,33 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 			return nil
 		}
 		tk.required = l.Mark()
+		some := status != ledger.Changed && r.candidates(t, &n, &asks)
+		if some {
+			r.plan(ctx, tk, t, &n, &p)
+		}
 		l.Unlock()
 		switch {
 		case status == ledger.Changed:
 			// The reason becomes ReasonHistoryChanged there, unless a parallel
 			// read of the session is told first.
 			return r.primary(ctx, tk, tidegate.ReasonBehind, &w)
-		case !r.candidates(t, &n, &asks):
+		case !some:
 			return r.primary(ctx, tk, tk.noReplica(), &w)
+		case p.hopeless:
+			r.stats.Predicted.Add(1)
+			return r.primary(ctx, tk, tidegate.ReasonPredicted, &w)
 		}
-		w.patience = 0
+		w.patience, w.due = 0, p.due
 		if w.asks < homeAsks && home != freshness.NoNode && t.Nodes[home].Usable && tk.exclude>>uint(home)&1 == 0 {
 			asks.Nodes, w.patience = 1<<uint(home), homePatience
 		}
-		if !w.wait(ctx, t, &asks, limit) {
+		if !w.wait(ctx, t, &asks, p.limit) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
+			l.Lock()
+			l.Patience()
+			l.Unlock()
 			return r.primary(ctx, tk, tidegate.ReasonBehind, &w)
 		}
 	}
@@ -187,7 +200,7 @@ func (r *Router) primary(ctx context.Context, tk *Ticket, reason tidegate.Reason
 		defer w.stop(tk)
 	}
 	w.patience = 0
-	causal := tk.Class.Need() == tidegate.NeedCausal && tk.Ledger != nil && !tk.pinned
+	causal := tk.Class.Need() == tidegate.NeedCausal && tk.Ledger != nil && !tk.pinned && tk.held == tidegate.ReasonNone
 	proofLimit := w.spent() + clip(ctx, r.cfg.ProofWait)
 	if l := tk.Ledger; l != nil {
 		l.Lock()
@@ -269,7 +282,7 @@ func (r *Router) takePrimary(tk *Ticket, t *freshness.Table, reason tidegate.Rea
 	if unproven {
 		r.stats.Unproven.Add(1)
 	}
-	if tk.Class.Need() != tidegate.NeedStrong && reason != tidegate.ReasonNoSession {
+	if tk.Class.Need() != tidegate.NeedStrong && reason != tidegate.ReasonNoSession && tk.held == tidegate.ReasonNone {
 		r.stats.Fallbacks.Add(1)
 	}
 	r.enter(tk)
@@ -301,6 +314,8 @@ type waiter struct {
 	timer *time.Timer
 	// patience, if not zero, ends the next wait early, to ask somebody else too.
 	patience time.Duration
+	// due, if not zero, is before when only the first ask makes sense.
+	due int64
 }
 
 // spent returns the time since the first wait.
@@ -337,6 +352,9 @@ func (w *waiter) wait(ctx context.Context, t *freshness.Table, asks *ledger.Asks
 	at := now
 	if w.asks >= fastAsks {
 		at += int64(min(firstPause<<min(w.asks-fastAsks, 10), longestPause))
+	}
+	if w.asks > 0 {
+		at = max(at, w.due)
 	}
 	w.asks++
 	if len(asks.Pending) > 0 {

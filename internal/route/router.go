@@ -24,13 +24,19 @@ type Node struct {
 	Zone string
 	// Weight is its share of reads relative to the others; it must be positive.
 	Weight int
+	// Of is what the caller knows the node by; see [Ticket.Of].
+	Of any
 }
+
+// MaxNodes is the number of nodes of one cluster at any time: sets of nodes are
+// bit sets.
+const MaxNodes = 64
 
 // Config configures a [Router].
 type Config struct {
 	// Cluster is the cluster's name.
 	Cluster string
-	// Nodes has one entry for each node of the table.
+	// Nodes are those that there are at the start, by their index in the table.
 	Nodes []Node
 	// Zone is the zone of this process, or "".
 	Zone string
@@ -47,26 +53,30 @@ type Facts interface {
 	Demand(node int, at int64)
 	WantShown(pos tidegate.Position)
 	WantSettled(processes []uint64)
+	// Since returns since when the primary has had a position, as far as is known.
+	Since(epoch tidegate.Epoch, pos tidegate.Position) int64
 }
 
-// slot is a node's reads in flight and what never changes about it. Each has a
-// cache line of its own: the counters are the only memory that reads of different
-// sessions share for writing.
+// slot is a node's reads in flight and what hardly ever changes about it. Each
+// has a cache line of its own: the counters are the only memory that reads of
+// different sessions share for writing.
 type slot struct {
 	flying atomic.Int64
-	weight int64
-	hash   uint64
-	local  bool // in the router's zone, or the router has none
-	_      [39]byte
+	weight atomic.Int64
+	hash   atomic.Uint64
+	node   atomic.Pointer[Node]
+	local  atomic.Bool // in the router's zone, or the router has none
+	_      [28]byte
 }
 
 // Router picks nodes. It is safe for concurrent use.
 type Router struct {
-	cfg   Config
-	facts Facts
-	slots []slot
-	_     [64]byte // what is above is only read
-	stats Stats
+	cfg     Config
+	facts   Facts
+	rollout atomic.Pointer[tidegate.Rollout] // nil routes all
+	slots   [MaxNodes]slot
+	_       [64]byte // what is above is only read
+	stats   Stats
 }
 
 // Stats counts what happened to reads since the start.
@@ -76,16 +86,29 @@ type Stats struct {
 	// Sessionless causal reads without a session, Refused reads that failed with
 	// a NotFreshError, Changed sessions whose requirement could not be judged.
 	Waits, Fallbacks, Unproven, Sessionless, Refused, Changed atomic.Uint64
+	// Predicted counts causal reads that did not wait because replicas were
+	// expected to need longer; Shadowed and ShadowReplica the reads under
+	// tidegate.RolloutShadow and those of them that a replica would have answered.
+	Predicted, Shadowed, ShadowReplica atomic.Uint64
 }
 
 // New returns a router over the facts.
 func New(cfg Config, facts Facts) *Router {
-	r := &Router{cfg: cfg, facts: facts, slots: make([]slot, len(cfg.Nodes))}
-	for i, n := range cfg.Nodes {
-		s := &r.slots[i]
-		s.weight, s.hash, s.local = int64(n.Weight), hashName(n.Name), cfg.Zone == "" || n.Zone == cfg.Zone
+	r := &Router{cfg: cfg, facts: facts}
+	for i := range cfg.Nodes {
+		r.Set(i, cfg.Nodes[i])
 	}
 	return r
+}
+
+// Set makes n the node with that index. Reads in flight on the one before it go
+// on, and are counted as this one's until they end.
+func (r *Router) Set(i int, n Node) {
+	s := &r.slots[i]
+	s.weight.Store(int64(n.Weight))
+	s.hash.Store(hashName(n.Name))
+	s.local.Store(r.cfg.Zone == "" || n.Zone == r.cfg.Zone)
+	s.node.Store(&n)
 }
 
 // Stats returns the router's counters.
@@ -174,7 +197,7 @@ func (s *ties) draw(r *Router) int {
 	m := s.nodes
 	if m&(m-1) != 0 {
 		for at := chance.Int64N(s.total); ; m &= m - 1 {
-			if at -= r.slots[bits.TrailingZeros64(m)].weight; at < 0 {
+			if at -= r.slots[bits.TrailingZeros64(m)].weight.Load(); at < 0 {
 				break
 			}
 		}
@@ -190,10 +213,10 @@ func (r *Router) spread(t *freshness.Table, n *need) int {
 		if !r.eligible(t, i, n) {
 			continue
 		}
-		if s := &r.slots[i]; s.local {
-			near.offer(i, s.flying.Load(), s.weight)
+		if s := &r.slots[i]; s.local.Load() {
+			near.offer(i, s.flying.Load(), s.weight.Load())
 		} else {
-			far.offer(i, s.flying.Load(), s.weight)
+			far.offer(i, s.flying.Load(), s.weight.Load())
 		}
 	}
 	if near.nodes == 0 || far.nodes != 0 && near.load > far.load+2*littleLoaded {
@@ -214,12 +237,12 @@ func (r *Router) rendezvous(t *freshness.Table, n *need, nonce uint64) int {
 	best, score := freshness.NoNode, math.Inf(-1)
 	for i := range t.Nodes {
 		s := &r.slots[i]
-		if s.local != r.slots[least].local || !r.eligible(t, i, n) || s.flying.Load() > limit {
+		if s.local.Load() != r.slots[least].local.Load() || !r.eligible(t, i, n) || s.flying.Load() > limit {
 			continue
 		}
 		// Weighted rendezvous hashing: -w / ln(u) with u uniform in (0, 1).
-		u := (float64(mix(nonce^s.hash)>>11) + .5) / (1 << 53)
-		if x := -float64(s.weight) / math.Log(u); x > score {
+		u := (float64(mix(nonce^s.hash.Load())>>11) + .5) / (1 << 53)
+		if x := -float64(s.weight.Load()) / math.Log(u); x > score {
 			best, score = i, x
 		}
 	}
@@ -229,11 +252,18 @@ func (r *Router) rendezvous(t *freshness.Table, n *need, nonce uint64) int {
 	return best
 }
 
+// room reports whether the slot is clearly less loaded than one of weight w with f
+// reads in flight.
+func (s *slot) room(f, w int64) bool {
+	own := s.weight.Load()
+	return s.flying.Load()*w+littleLoaded*own < f*own
+}
+
 // crowded reports whether some eligible node has clearly more room than i.
 func (r *Router) crowded(t *freshness.Table, i int, n *need) bool {
-	f, w := r.Flying(i), r.slots[i].weight
+	f, w := r.Flying(i), r.slots[i].weight.Load()
 	for j := range t.Nodes {
-		if s := &r.slots[j]; j != i && s.flying.Load()*w+littleLoaded*s.weight < f*s.weight && r.eligible(t, j, n) {
+		if s := &r.slots[j]; j != i && s.room(f, w) && r.eligible(t, j, n) {
 			return true
 		}
 	}

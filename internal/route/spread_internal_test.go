@@ -159,8 +159,8 @@ func TestRendezvous(t *testing.T) {
 				t.Fatalf("nonce %d goes to %d, then to %d", nonce, i, again)
 			}
 		}
-		if j := other.rendezvous(table, &need{}, nonce); turned[j].Name != r.cfg.Nodes[i].Name {
-			t.Fatalf("nonce %d goes to %s here and to %s there", nonce, r.cfg.Nodes[i].Name, turned[j].Name)
+		if j := other.rendezvous(table, &need{}, nonce); turned[j].Name != r.slots[i].node.Load().Name {
+			t.Fatalf("nonce %d goes to %s here and to %s there", nonce, r.slots[i].node.Load().Name, turned[j].Name)
 		}
 		// Without its node a session goes elsewhere, all others stay.
 		left := r.rendezvous(table, &need{exclude: 1 << 3}, nonce)

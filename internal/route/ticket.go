@@ -22,6 +22,8 @@ type Ticket struct {
 	Role tidegate.Role
 	// Epoch is the history of that node.
 	Epoch tidegate.Epoch
+	// at is the node, also when its index has become another's.
+	at *Node
 	// Proof is the observation that the decision rests on; for the primary it
 	// may be nil.
 	Proof *freshness.Observation
@@ -35,9 +37,15 @@ type Ticket struct {
 	retries  int
 	exclude  uint64
 	pinned   bool // to the primary
-	noted    bool // dispatched in the ledger
-	counted  bool // in the node's load
-	entered  bool // in the ledger, on the primary
+	rolled   bool // the rollout has been asked
+	// held is why the rollout keeps the read on the primary, if it does.
+	held tidegate.Reason
+	// shadow is where a held read would have gone, and why.
+	shadow       *Node
+	shadowReason tidegate.Reason
+	noted        bool // dispatched in the ledger
+	counted      bool // in the node's load
+	entered      bool // in the ledger, on the primary
 }
 
 // Decision returns what was decided.
@@ -47,8 +55,12 @@ func (r *Router) Decision(tk *Ticket) tidegate.Decision {
 		Required: tk.required, Unproven: tk.unproven, Retries: tk.retries,
 	}
 	if tk.Role != tidegate.RoleUnknown {
-		d.Node = r.cfg.Nodes[tk.Node].Name
+		d.Node = tk.at.Name
 	}
+	if tk.shadow != nil {
+		d.ShadowNode = tk.shadow.Name
+	}
+	d.ShadowReason = tk.shadowReason
 	if tk.Proof != nil {
 		d.Observed = tk.Proof.Applied
 	}
@@ -83,9 +95,13 @@ func (r *Router) take(tk *Ticket, t *freshness.Table, node int, reason tidegate.
 }
 
 func (r *Router) count(tk *Ticket) {
-	r.slots[tk.Node].flying.Add(1)
-	tk.counted = true
+	s := &r.slots[tk.Node]
+	s.flying.Add(1)
+	tk.at, tk.counted = s.node.Load(), true
 }
+
+// Of returns what the caller knows the ticket's node by: Node.Of.
+func (tk *Ticket) Of() any { return tk.at.Of }
 
 // enter notes that the read goes to the primary.
 func (r *Router) enter(tk *Ticket) {

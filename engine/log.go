@@ -1,0 +1,44 @@
+package engine
+
+import (
+	"log/slog"
+
+	"github.com/tidegatedb/tidegate"
+)
+
+// logHook logs changes: roles, reachability, histories. Not positions: those
+// change all the time.
+func logHook(logger *slog.Logger) tidegate.Hook {
+	return tidegate.Hook{Changed: func(c tidegate.Change) { logChange(logger, c) }}
+}
+
+func logChange(logger *slog.Logger, c tidegate.Change) {
+	log := logger
+	if c.Node != "" {
+		log = log.With("node", c.Node)
+	}
+	switch c.Kind {
+	case tidegate.NodeAdded:
+		log.Info("node added")
+	case tidegate.NodeRemoved:
+		log.Info("node removed", "role", c.Role)
+	case tidegate.NodeFound:
+		log.Info("node found", "role", c.Role)
+	case tidegate.NodeFailing:
+		log.Warn("node does not answer probes", "error", c.Err)
+	case tidegate.NodeAnswering:
+		log.Info("node answers probes again", "role", c.Role)
+	case tidegate.RoleChanged:
+		log.Warn("role changed", "role", c.Role, "before", c.Before)
+	case tidegate.NodeRestarted:
+		log.Warn("node began a new life: what it showed before proves nothing", "role", c.Role)
+	case tidegate.HistoryChanged:
+		log.Warn("history changed", "system", c.Epoch.System, "line", c.Epoch.Line, "before", c.EpochBefore.Line)
+	case tidegate.PrimariesConflict:
+		log.Error("more than one primary of the same line in sight: writes are refused; stop the wrong one")
+	case tidegate.ConflictOver:
+		log.Info("one primary again")
+	case tidegate.RolloutChanged:
+		log.Info("rollout changed", "rollout", c.Rollout)
+	}
+}

@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/internal/freshness"
+	"github.com/tidegatedb/tidegate/internal/mono"
+)
+
+// news tells the hooks what is decided and what becomes known.
+type news struct {
+	cluster  string
+	deciding []func(context.Context, tidegate.Decision)
+	probing  []func(tidegate.Probe)
+	changing []func(tidegate.Change)
+
+	mu       sync.Mutex // serialises probing and changing, and guards what follows
+	last     map[int]nodeState
+	epoch    tidegate.Epoch
+	conflict bool
+}
+
+// nodeState is what was told of a node.
+type nodeState struct {
+	role        tidegate.Role
+	incarnation tidegate.Incarnation
+	failing     bool
+}
+
+func (n *news) open(cfg *Config) {
+	n.cluster, n.last = cfg.Cluster, map[int]nodeState{}
+	for _, h := range append([]tidegate.Hook{logHook(cfg.Logger.With("cluster", cfg.Cluster))}, cfg.Hooks...) {
+		if h.Decided != nil {
+			n.deciding = append(n.deciding, h.Decided)
+		}
+		if h.Probed != nil {
+			n.probing = append(n.probing, h.Probed)
+		}
+		if h.Changed != nil {
+			n.changing = append(n.changing, h.Changed)
+		}
+	}
+}
+
+func (n *news) tell(c tidegate.Change) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.told(c)
+}
+
+// told tells of a change; n.mu is held.
+func (n *news) told(c tidegate.Change) {
+	c.Cluster = n.cluster
+	for _, f := range n.changing {
+		f(c)
+	}
+}
+
+func (n *news) added(name string) { n.tell(tidegate.Change{Kind: tidegate.NodeAdded, Node: name}) }
+
+func (n *news) removed(node int, name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.told(tidegate.Change{Kind: tidegate.NodeRemoved, Node: name, Role: n.last[node].role})
+	delete(n.last, node)
+}
+
+// probed takes in the result of one probe.
+func (c *Core) probed(r freshness.Result) {
+	n := &c.news
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	// Under the lock: nothing is told of a node after its NodeRemoved.
+	m := c.members.get(r.Node)
+	if m == nil || m.Source != r.Source {
+		return // taken away a moment ago
+	}
+	n.node(r.Node, m.Name, r.Table)
+	n.history(r.Table)
+	if len(n.probing) == 0 {
+		return
+	}
+	p := tidegate.Probe{Cluster: n.cluster, Node: m.Name, Err: r.Err, Took: time.Duration(r.Received - r.Sent)}
+	if x := &r.Table.Nodes[r.Node]; r.Err == nil && x.Obs != nil {
+		p.Role, p.Usable, p.Applied = x.Obs.Role, x.Usable, x.Applied
+		p.Lag, p.LagKnown = r.Table.Lag(r.Node)
+		if x.Current != 0 {
+			p.Staleness, p.StalenessKnown = time.Duration(mono.Now()-x.Current), true
+		}
+	}
+	for _, f := range n.probing {
+		f(p)
+	}
+}
+
+// history tells what has changed for the whole cluster; n.mu is held.
+func (n *news) history(t *freshness.Table) {
+	if t.Epoch != n.epoch {
+		before := n.epoch
+		n.epoch = t.Epoch
+		if before.Known() {
+			n.told(tidegate.Change{Kind: tidegate.HistoryChanged, Epoch: t.Epoch, EpochBefore: before})
+		}
+	}
+	if t.Conflict != n.conflict {
+		n.conflict = t.Conflict
+		kind := tidegate.ConflictOver
+		if t.Conflict {
+			kind = tidegate.PrimariesConflict
+		}
+		n.told(tidegate.Change{Kind: kind, Epoch: t.Epoch})
+	}
+}
+
+// node tells what has changed about one node; n.mu is held.
+func (n *news) node(i int, name string, t *freshness.Table) {
+	x := &t.Nodes[i]
+	was := n.last[i]
+	is := nodeState{failing: x.Err != nil, role: was.role, incarnation: was.incarnation}
+	if x.Obs != nil {
+		is.role, is.incarnation = x.Obs.Role, x.Obs.Incarnation
+	}
+	n.last[i] = is
+	c := tidegate.Change{Node: name, Role: is.role, Before: was.role, Err: x.Err}
+	tell := func(kind tidegate.ChangeKind) {
+		c.Kind = kind
+		n.told(c)
+	}
+	known := was.role != tidegate.RoleUnknown
+	switch {
+	case is.failing && !was.failing:
+		tell(tidegate.NodeFailing)
+	case known && !is.failing && was.failing:
+		tell(tidegate.NodeAnswering)
+	}
+	if is.role != was.role {
+		if known {
+			tell(tidegate.RoleChanged)
+		} else {
+			tell(tidegate.NodeFound)
+		}
+	}
+	if known && is.incarnation != was.incarnation {
+		tell(tidegate.NodeRestarted)
+	}
+}

@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/internal/freshness"
+	"github.com/tidegatedb/tidegate/internal/mono"
+)
+
+// Status is the freshness table for people and their tools: what is known of the
+// cluster and of each node now.
+type Status struct {
+	Cluster string
+	// Epoch is the history of the newest primary that was seen.
+	Epoch tidegate.Epoch
+	// Primary names the primary, "" when none is known.
+	Primary string
+	// Conflict tells that more than one node says that it is the primary.
+	Conflict bool
+	// Shown is up to where the primary has been proven to show every commit.
+	Shown tidegate.Position
+	// Rollout says which reads are routed.
+	Rollout tidegate.Rollout
+	// Nodes has an entry for each node.
+	Nodes []NodeStatus
+	// Stats counts what happened since the start.
+	Stats Stats
+}
+
+// NodeStatus is one node's part of a [Status].
+type NodeStatus struct {
+	Node string
+	Zone string
+	// Role is the node's role, RoleUnknown before it has answered.
+	Role tidegate.Role
+	// Usable tells that reads may go there: it answers, is a replica and belongs to
+	// the cluster's history.
+	Usable bool
+	// Epoch is the node's history, as far as it is known.
+	Epoch tidegate.Epoch
+	// Incarnation is the node's life.
+	Incarnation tidegate.Incarnation
+	// Applied is what it has applied.
+	Applied tidegate.Position
+	// Lag is how far a usable replica was behind the primary's last known
+	// position, in the engine's unit, when LagKnown says so.
+	Lag      uint64
+	LagKnown bool
+	// Staleness is how old a usable replica's state can be at most, when
+	// StalenessKnown says so.
+	Staleness      time.Duration
+	StalenessKnown bool
+	// ProbeAge is how long ago the newest answered probe was sent, negative when
+	// none was answered.
+	ProbeAge time.Duration
+	// Err is why the newest probe failed, nil when it did not; FailedFor is how long
+	// probes have been failing.
+	Err       error
+	FailedFor time.Duration
+	// Flying is the number of reads in flight.
+	Flying int64
+	// Probes and DemandProbes count probes by the clock and asked for.
+	Probes, DemandProbes uint64
+}
+
+// Status returns what is known now.
+func (c *Core) Status() Status {
+	t, now := c.watcher.Table(), mono.Now()
+	s := Status{Cluster: c.cfg.Cluster, Epoch: t.Epoch, Conflict: t.Conflict, Shown: t.Shown, Rollout: c.router.Rollout(), Stats: c.Stats()}
+	if t.Primary != freshness.NoNode {
+		s.Primary = c.NodeName(t.Primary)
+	}
+	for i := range t.Nodes {
+		if m := c.members.get(i); m != nil {
+			s.Nodes = append(s.Nodes, c.nodeStatus(t, i, m, now))
+		}
+	}
+	return s
+}
+
+func (c *Core) nodeStatus(t *freshness.Table, i int, m *Node, now int64) NodeStatus {
+	x := &t.Nodes[i]
+	n := NodeStatus{Node: m.Name, Zone: m.Zone, Usable: x.Usable, Epoch: x.Epoch, ProbeAge: -1, Err: x.Err, Flying: c.router.Flying(i)}
+	n.Probes, n.DemandProbes = c.watcher.Counts(i)
+	if x.Err != nil {
+		n.FailedFor = time.Duration(now - x.FailedSince)
+	}
+	if x.Obs == nil {
+		return n
+	}
+	n.Role, n.Incarnation, n.Applied, n.ProbeAge = x.Obs.Role, x.Incarnation, x.Applied, time.Duration(now-x.Sent)
+	n.Lag, n.LagKnown = t.Lag(i)
+	if x.Current != 0 {
+		n.Staleness, n.StalenessKnown = time.Duration(now-x.Current), true
+	}
+	return n
+}

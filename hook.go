@@ -1,0 +1,115 @@
+package tidegate
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Hook is told what is decided and what becomes known of a cluster. Metrics, logs and
+// traces hang off it. Functions that are nil are not called; the zero Hook does
+// nothing.
+//
+// They are called where it happens, so they must return quickly, must not call
+// the database that calls them, and must be safe for concurrent use.
+type Hook struct {
+	// Decided is called for every [Decision] on a read, with the read's context, in
+	// the goroutine of the read and before its statement is sent. A read whose node
+	// failed before the first row has one for each attempt.
+	Decided func(context.Context, Decision)
+	// Probed is called for the result of every look at a node, one at a time.
+	Probed func(Probe)
+	// Changed is called when something else than a position has changed, one at a
+	// time and in order.
+	Changed func(Change)
+}
+
+// Probe is the result of one look at a node.
+type Probe struct {
+	Cluster, Node string
+	// Err is why the node did not answer. What follows it is zero then, but for
+	// Took.
+	Err error
+	// Took is the time from the question to the answer or to the failure.
+	Took time.Duration
+	// Role is the node's role.
+	Role Role
+	// Usable tells that reads may go there: a replica of the cluster's history.
+	Usable bool
+	// Applied is what the node has applied: reads show at least that.
+	Applied Position
+	// Lag is how far, in the engine's unit (bytes of log for PostgreSQL), a usable
+	// replica was behind what the primary was last known to have, when LagKnown
+	// says so. It does not grow while nothing is written.
+	Lag      uint64
+	LagKnown bool
+	// Staleness is how old a usable replica's state can be at most, when
+	// StalenessKnown says so. It compares no clocks: it counts from the moment at
+	// which the primary was asked for a position that the replica has.
+	Staleness      time.Duration
+	StalenessKnown bool
+}
+
+// ChangeKind says what has changed.
+type ChangeKind uint8
+
+// The kinds of a [Change].
+const (
+	// ChangeNone is the zero ChangeKind: nothing.
+	ChangeNone ChangeKind = iota
+	// NodeAdded: the node is watched from now on.
+	NodeAdded
+	// NodeRemoved: the node is not used any more.
+	NodeRemoved
+	// NodeFound: the node has answered for the first time; its Role says as what.
+	NodeFound
+	// NodeFailing: the node does not answer probes any more; Err says why.
+	NodeFailing
+	// NodeAnswering: a node that had answered, and then did not, does so again.
+	NodeAnswering
+	// RoleChanged: the node was Before and is Role now.
+	RoleChanged
+	// NodeRestarted: the node began a new life; what it showed before proves
+	// nothing. It follows RoleChanged where both happened between two looks.
+	NodeRestarted
+	// HistoryChanged: the cluster goes on in another history, Epoch, after a
+	// failover or a restore.
+	HistoryChanged
+	// PrimariesConflict: more than one node of one history says that it is the
+	// primary. Writes are refused.
+	PrimariesConflict
+	// ConflictOver: there is one primary again.
+	ConflictOver
+	// RolloutChanged: reads are routed by another [Rollout] from now on.
+	RolloutChanged
+)
+
+var changeNames = [...]string{
+	"none", "node-added", "node-removed", "node-found", "node-failing", "node-answering", "role-changed", "node-restarted",
+	"history-changed", "primaries-conflict", "conflict-over", "rollout-changed",
+}
+
+// String returns the kind as a word for logs and metrics.
+func (k ChangeKind) String() string {
+	if int(k) < len(changeNames) {
+		return changeNames[k]
+	}
+	return fmt.Sprintf("change-%d", uint8(k))
+}
+
+// Change is something about a cluster that is not a position and has changed.
+type Change struct {
+	Kind    ChangeKind
+	Cluster string
+	// Node names whose change it is, "" when it is the cluster's.
+	Node string
+	// Role is the node's role now, Before what it was.
+	Role, Before Role
+	// Epoch is the cluster's history now, with HistoryChanged, PrimariesConflict
+	// and ConflictOver; EpochBefore is what it was, with HistoryChanged.
+	Epoch, EpochBefore Epoch
+	// Rollout is how reads are routed now, with RolloutChanged.
+	Rollout Rollout
+	// Err says why, with NodeFailing.
+	Err error
+}

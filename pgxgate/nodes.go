@@ -1,0 +1,87 @@
+package pgxgate
+
+import (
+	"context"
+	"time"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/engine"
+)
+
+// same reports whether a node that is given again leads where it did: by the
+// same name, connection string and pool configuration.
+func (n *node) same(given *Node, name string) bool {
+	return n.name == name && n.given.DSN == given.DSN && n.given.Pool == given.Pool
+}
+
+// meet makes nodes of what the application gave; those that are known already
+// stay what they are. The caller holds db.mu, or is Open.
+func (db *DB) meet(given []Node) ([]*node, []engine.Node, error) {
+	var nodes []*node
+	var known []engine.Node
+	for i := range given {
+		base, err := given[i].poolConfig(i)
+		if err != nil {
+			return nil, nil, err
+		}
+		name := given[i].name(base)
+		n := &node{given: given[i], name: name, base: base, read: &db.cfg}
+		n.watch = newWatch(db, n)
+		for _, old := range db.nodes {
+			if old.same(&given[i], name) {
+				n = old
+			}
+		}
+		nodes = append(nodes, n)
+		known = append(known, engine.Node{Name: name, Source: n.watch, Zone: given[i].Zone, Weight: given[i].Weight})
+	}
+	return nodes, known, nil
+}
+
+// SetNodes makes the cluster's nodes these, while reads and writes go on. A node
+// that is given as it was before keeps its connections and what is known of it;
+// its zone and weight may be new. One that is not listed any more gets no new
+// statements, and its connections are closed as they are given back. A node that
+// is new, or leads elsewhere under its old name, gets reads when it has proven
+// itself by a first look, and writes when that has found it to be the primary.
+//
+// Errors wrap [tidegate.ErrConfig] and name the field, or [tidegate.ErrClosed];
+// nothing has changed then.
+func (db *DB) SetNodes(given []Node) error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.core.Closed() {
+		return tidegate.ErrClosed
+	}
+	nodes, known, err := db.meet(given)
+	if err != nil {
+		return err
+	}
+	left, err := db.core.SetNodes(known)
+	if err != nil {
+		return err
+	}
+	db.nodes = nodes
+	for _, s := range left {
+		n := nodeOf(s)
+		db.leaving.Go(func() { n.leave() })
+	}
+	return nil
+}
+
+// leave closes the node's connections as they become free.
+func (n *node) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	n.watch.end(ctx)
+	n.close()
+}
+
+// end closes the connection of a node that was taken away. The turn is kept: a
+// proof that is under way must not connect again.
+func (w *watch) end(ctx context.Context) {
+	w.turn <- struct{}{}
+	if w.conn != nil {
+		_ = w.conn.Close(ctx)
+	}
+}
