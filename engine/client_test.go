@@ -1,45 +1,48 @@
 package engine_test
 
 import (
-	"context"
 	"encoding/binary"
 	"slices"
-	"time"
 
 	"github.com/tidegatedb/tidegate"
-	"github.com/tidegatedb/tidegate/engine/enginetest/fake"
 )
 
-var (
-	strong     = tidegate.Strong("strong", "a simulated decision")
-	relaxed    = tidegate.Relaxed("relaxed", "simulated rollups", tidegate.Within(budget))
-	relaxedAny = tidegate.Relaxed("relaxed-any", "simulated rollups of any age", tidegate.AnyStaleness())
+// keeping is how a client keeps its tokens between requests.
+type keeping uint8
+
+const (
+	// merging: all in one.
+	merging keeping = iota
+	// naming: a set of write-once names, such as cookies; a response adds one and
+	// deletes those that its request carried.
+	naming
+	// replacing: one header; what the last response said replaces it, whatever its
+	// request carried. The promise then holds along each chain of tokens.
+	replacing
 )
 
-const budget = 50 * time.Millisecond
+// kept is a token that a client keeps, and what its holder knows that presents it.
+// It never changes.
+type kept struct {
+	token tidegate.Token
+	knows knowledge
+	from  *request // whose response it comes from
+	older *kept    // that it was merged with
+}
 
-// client is one session. Between its requests there are only its tokens, which
-// it keeps in one of two ways: all merged into one, or as a set of write-once
-// names, where a response adds one and deletes those that its request carried.
+// client is one session. Between its requests there are only its tokens.
 type client struct {
-	w      *world
-	id     int
-	merges bool
+	w     *world
+	id    int
+	keeps keeping
 
 	// Guarded by w.mu.
-	tokens  map[int]tidegate.Token
-	next    int
-	flying  int
-	writing bool
-	acked   fake.View // own writes that were acknowledged
-	known   fake.View // these, and all that it has seen
-	doubts  []*fake.Process
+	tokens []*kept
+	flying int
 }
 
 func newClient(w *world, id int) *client {
-	// A merged token never forgets a history that is no more, so whoever keeps one
-	// is told of its loss with every read.
-	c := &client{w: w, id: id, merges: w.dice.chance(.5) && !w.plan.failover}
+	c := &client{w: w, id: id, keeps: keeping(w.dice.n(3))}
 	c.forget()
 	return c
 }
@@ -52,65 +55,41 @@ func (c *client) forget() {
 	if err != nil {
 		panic(err)
 	}
-	c.tokens = map[int]tidegate.Token{c.next: first}
-	c.next++
-	c.told()
+	c.tokens = []*kept{{token: first}}
 }
 
-// told is called when the session has been told that what it knew may be lost.
-func (c *client) told() { c.known, c.acked, c.doubts = nil, nil, nil }
-
-// request is one request of a client to an instance.
-type request struct {
-	c       *client
-	gate    int
-	carried []int
-	session *tidegate.Session
-}
-
-// request begins a request; w.mu is held.
-func (c *client) request() *request {
-	r := &request{c: c, gate: c.w.dice.n(len(c.w.gates))}
-	var tokens []tidegate.Token
-	for name := range c.tokens {
-		r.carried = append(r.carried, name)
+// onTheWire returns the token as it arrives.
+func onTheWire(t tidegate.Token) tidegate.Token {
+	b, err := t.AppendBinary(nil)
+	if err == nil {
+		t, err = tidegate.ParseBinary(b)
 	}
-	slices.Sort(r.carried)
-	for _, name := range r.carried {
-		b, err := c.tokens[name].AppendBinary(nil)
-		if err != nil {
-			panic(err)
-		}
-		t, err := tidegate.ParseBinary(b)
-		if err != nil {
-			panic(err)
-		}
-		tokens = append(tokens, t)
+	if err != nil {
+		panic(err)
 	}
-	r.session = tidegate.NewSession(tokens...)
-	return r
+	return t
 }
 
-// respond ends a request: its token reaches the client. w.mu is held.
-func (r *request) respond() {
-	c, t := r.c, r.session.Token()
-	if c.merges {
-		c.tokens[r.carried[0]] = c.tokens[r.carried[0]].Merge(t)
-		return
+// receive takes in a response; w.mu is held.
+func (c *client) receive(r *request, k *kept) {
+	switch {
+	case c.keeps == naming:
+		c.tokens = slices.DeleteFunc(c.tokens, func(o *kept) bool { return slices.Contains(r.carried, o) })
+		c.tokens = append(c.tokens, k)
+	case c.keeps == replacing, r.tolds > 0:
+		// A merged token never forgets a history that is no more: who is told of its
+		// loss drops it, not to be told with every read.
+		c.tokens = []*kept{k}
+	default:
+		old := c.tokens[0]
+		m := &kept{token: old.token.Merge(k.token), knows: old.knows.clone(), from: k.from, older: old}
+		m.knows.join(&k.knows)
+		c.tokens = []*kept{m}
 	}
-	for _, name := range r.carried {
-		delete(c.tokens, name)
-	}
-	c.tokens[c.next] = t
-	c.next++
 }
 
-func (r *request) context(limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(tidegate.WithSession(context.Background(), r.session), limit)
-}
-
-// read begins a read of any class; it checks it when it has ended.
-func (c *client) read() {
+// start begins a request, unless the client has enough of them under way.
+func (c *client) start(do func(*request)) {
 	w := c.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,137 +97,27 @@ func (c *client) read() {
 		return
 	}
 	c.flying++
-	r := c.request()
-	class := tidegate.Causal
-	switch u := w.dice.float(); {
-	case u < .06:
-		class = strong
-	case u < .11:
-		class = relaxed
-	case u < .16:
-		class = relaxedAny
-	}
-	limit, hurried := 5*time.Second, w.dice.chance(.02)
-	if hurried {
-		limit = w.dice.upTo(10 * time.Millisecond)
-	}
-	chk := check{c: c, hurried: hurried, class: class, need: c.known.Clone(), acked: c.acked.Clone(), doubts: slices.Clone(c.doubts), began: time.Now()}
-	w.trace.add(w, event{kind: evArrive, client: c, gate: r.gate, class: class, req: r, view: chk.need})
+	r := newRequest(c)
 	w.wg.Go(func() {
-		ctx, cancel := r.context(limit)
-		defer cancel()
-		ctx, seen := tidegate.Observe(ctx)
-		res, err := w.gates[r.gate].Look(ctx, class)
+		do(r)
+		r.respond()
 		w.mu.Lock()
-		defer w.mu.Unlock()
 		c.flying--
-		if slices.ContainsFunc(seen.All(), func(d tidegate.Decision) bool { return d.Reason == tidegate.ReasonHistoryChanged }) {
-			c.told()
-		}
-		if err != nil {
-			w.n.errors++
-		} else {
-			chk.done(r, &res)
-			c.known.Join(res.View)
-		}
-		r.respond()
-		w.trace.add(w, event{kind: evRead, client: c, gate: r.gate, class: class, req: r, err: err, node: res.Node, life: res.Incarnation, view: res.View, decision: res.Decision})
-	})
-}
-
-// write commits a write of the client.
-func (c *client) write() {
-	w := c.w
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if c.writing {
-		return
-	}
-	c.writing = true
-	r := c.request()
-	w.wg.Go(func() {
-		ctx, cancel := r.context(5 * time.Second)
-		defer cancel()
-		serial, err := w.gates[r.gate].Write(ctx, int64(c.id))
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		c.writing = false
-		if err == nil {
-			w.n.writes++
-			c.known.Add(int(serial))
-			c.acked.Add(int(serial))
-		}
-		r.respond()
-		w.trace.add(w, event{kind: evWrite, client: c, gate: r.gate, serial: int(serial), req: r, err: err})
-	})
-}
-
-// doubt loses the connection of a write: its outcome is decided later.
-func (c *client) doubt() {
-	w := c.w
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if c.writing || c.merges {
-		return
-	}
-	c.writing = true
-	r := c.request()
-	early, late, lands := w.dice.chance(.3), w.dice.upTo(5*time.Millisecond), w.dice.chance(.7)
-	w.wg.Go(func() {
-		ctx, cancel := r.context(5 * time.Second)
-		defer cancel()
-		p, err := w.gates[r.gate].WriteInDoubt(ctx, int64(c.id))
-		serial := 0
-		if err == nil && early {
-			serial = p.Flush()
-		}
-		w.mu.Lock()
-		c.writing = false
-		if err == nil {
-			w.n.doubts++
-			c.doubts = append(c.doubts, p)
-		}
-		r.respond()
-		w.trace.add(w, event{kind: evDoubt, client: c, gate: r.gate, serial: serial, req: r, err: err})
 		w.mu.Unlock()
-		if err != nil {
-			return
-		}
-		c.read() // did it land?
-		time.Sleep(late)
-		if lands && serial == 0 {
-			serial = p.Flush()
-			time.Sleep(late / 2)
-		}
-		p.End()
-		w.trace.add(w, event{kind: evShown, serial: serial})
 	})
 }
 
-// wrote commits a write on another way and tells the session of it.
-func (c *client) wrote() {
-	w := c.w
+// renew ends an idle client's session; somebody else begins one.
+func (w *world) renew() {
+	c := w.someone()
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if c.merges {
-		return
+	idle := c.flying == 0
+	if idle {
+		c.forget()
 	}
-	r := c.request()
-	ctx, cancel := r.context(time.Second)
-	defer cancel()
-	to, err := w.gates[r.gate].Core().BeginWrite(ctx)
-	if err != nil {
-		return
+	w.mu.Unlock()
+	if idle && w.dice.chance(.5) {
+		// With a write that gets lost the session knows of no history yet.
+		c.start((*request).lose)
 	}
-	w.gates[r.gate].Core().EndWrite(&to) // it goes another way
-	p := w.cluster.Nodes()[to.Node].Begin(int64(c.id))
-	serial := p.Flush()
-	if p.End(); serial == 0 {
-		return
-	}
-	tidegate.Wrote(ctx, cluster)
-	c.known.Add(serial)
-	c.acked.Add(serial)
-	r.respond()
-	w.trace.add(w, event{kind: evWrote, client: c, gate: r.gate, serial: serial, req: r})
 }

@@ -13,42 +13,54 @@ type deed struct {
 	do    func()
 }
 
-// deeds are what can happen, in a plan's proportions. What is left of the steps
-// is time for requests and probes under way.
-func (w *world) deeds() []deed {
-	d := []deed{
-		{.03, w.commit}, {.03, w.showSome}, {.12, w.receive}, {.16, w.replay}, {.01, func() { w.replica().Checkpoint() }},
-		{.003, w.crash}, {.02, w.connect}, {.03, w.disconnect}, {.08, w.suspect},
-		{.02, func() { w.someone().write() }}, {.003, func() { w.someone().doubt() }}, {.003, func() { w.someone().wrote() }}, {.20, func() { w.someone().read() }},
+// deeds are what can happen, in a plan's proportions.
+type deeds []deed
+
+func (w *world) deeds() deeds {
+	ask := func(do func(*request)) func() { return func() { w.someone().start(do) } }
+	d := deeds{
+		{.04, w.commit}, {.04, w.showSome}, {.15, w.receive}, {.20, w.replay}, {.01, func() { w.replica().Checkpoint() }},
+		{.004, w.crash}, {.03, w.connect}, {.04, w.disconnect}, {.09, w.suspect}, {.003, w.renew},
+		{.38, ask((*request).look)}, {.02, ask((*request).several)}, {.02, ask((*request).together)}, {.02, ask((*request).hold)},
+		{.02, ask((*request).write)}, {.008, ask((*request).transact)}, {.003, ask((*request).lose)}, {.003, ask((*request).tell)}, {.004, ask((*request).heard)},
 	}
 	if w.plan.stormy {
-		d = append(d, deed{.02, w.crash})
+		d = append(d, deed{.025, w.crash})
 	}
 	if w.plan.doubtful {
-		d = append(d, deed{.02, func() { w.someone().doubt() }})
+		d = append(d, deed{.025, ask((*request).lose)})
 	}
 	if w.plan.async {
-		d = append(d, deed{.01, func() {
+		d = append(d, deed{.0125, func() {
 			if p := w.cluster.Primary(); p != nil {
 				p.Flush()
 			}
 		}})
 	}
 	if w.plan.rough {
-		d = append(d, deed{.01, w.trouble})
+		d = append(d, deed{.0125, w.trouble})
+		if !w.plan.async { // its crash loses what was acknowledged
+			d = append(d, deed{.001, w.restart})
+		}
 	}
 	if w.plan.failover {
-		d = append(d, deed{.01, w.failover}, deed{.01, w.renew})
+		d = append(d, deed{.02, w.failover}, deed{.01, w.renew})
+	}
+	all := 0.
+	for _, x := range d {
+		all += x.share
+	}
+	for i := range d {
+		d[i].share /= all
 	}
 	return d
 }
 
 // step lets one thing happen.
-func (w *world) step(deeds []deed) {
-	k := w.dice.float()
-	for _, d := range deeds {
-		if k -= d.share; k < 0 {
-			d.do()
+func (d deeds) step(k float64) {
+	for _, x := range d {
+		if k -= x.share; k < 0 {
+			x.do()
 			return
 		}
 	}
@@ -104,13 +116,24 @@ func (w *world) crash() {
 		return
 	}
 	r.Crash(w.dice.n(8))
-	w.n.crashes++
-	w.trace.add(w, event{kind: evCrash, node: r, view: r.View(), life: r.Incarnation()})
+	w.count(&w.n.Crashes)
+	w.trace.add(w, event{kind: evLife, what: "crashes and begins", node: r, view: r.View(), life: r.Incarnation()})
 	for i := range w.gates {
 		if w.dice.chance(.5) { // pools fill up again at once
 			w.connectTo(i, r.Index())
 		}
 	}
+}
+
+// restart lets the primary crash and recover at once.
+func (w *world) restart() {
+	p := w.cluster.Primary()
+	if p == nil {
+		return
+	}
+	p.Crash(0)
+	w.count(&w.n.Restarts)
+	w.trace.add(w, event{kind: evLife, what: "crashes and begins", node: p, view: p.View(), life: p.Incarnation()})
 }
 
 // disconnect makes reads fail before their first row, so that sessions leave a
@@ -152,10 +175,16 @@ func (w *world) trouble() {
 	switch w.dice.n(6) {
 	case 0:
 		r.Hang(true)
+		w.trace.add(w, event{kind: evNode, node: r, what: "does not answer probes"})
 	case 1:
 		r.Stop()
+		w.trace.add(w, event{kind: evNode, node: r, what: "is stopped"})
 	default:
 		r.Hang(false)
+		if r.Up() {
+			return
+		}
 		r.Start()
+		w.trace.add(w, event{kind: evLife, what: "is started and begins", node: r, view: r.View(), life: r.Incarnation()})
 	}
 }

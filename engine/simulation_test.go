@@ -1,11 +1,13 @@
 package engine_test
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -69,40 +71,77 @@ func seeds(t *testing.T, more func() bool, f func(seed uint64) bool) {
 	}
 }
 
-// simulate runs seeds until so many reads have been checked.
-func simulate(t *testing.T, reads int, planOf func(uint64) plan) (n counts) {
-	sequential(t)
-	if raceEnabled {
-		reads /= 4
+// simulate runs seeds until a part of TIDEGATE_SIM_READS reads has been checked,
+// with the race detector or when one seed is looked into in this process, else
+// on all cores. It returns what happened, nothing after a failure or when one
+// seed is looked into.
+func simulate(t *testing.T, part float64, planOf func(uint64) plan) (n counts) {
+	reads := int(part * float64(envInt(t, "TIDEGATE_SIM_READS", defaultReads())))
+	began := time.Now()
+	switch shard := os.Getenv("TIDEGATE_SIM_SHARD"); {
+	case shard != "":
+		n = simulateShard(t, shard, reads, planOf)
+		n.report(t)
+		return counts{}
+	case raceEnabled || repeating():
+		n = simulateShard(t, "0/1", reads, planOf)
+	default:
+		n = simulateShards(t)
 	}
-	reads = envInt(t, "TIDEGATE_SIM_READS", reads)
-	runs, began := 0, time.Now()
-	seeds(t, func() bool { return n.reads < reads }, func(seed uint64) bool {
-		w := run(t, planOf(seed))
-		n.add(w.n)
-		runs++
-		if w.wrong != nil {
-			t.Errorf("%s\nto repeat: TIDEGATE_SIM_SEED=%d go test -run '%s$' -v ./engine", w.wrong, seed, t.Name())
-		}
-		return w.wrong != nil
-	})
-	t.Logf("%d runs, %v: %v", runs, time.Since(began).Round(time.Millisecond), &n)
+	if t.Failed() || repeating() {
+		return counts{}
+	}
+	t.Logf("%v: %v", time.Since(began).Round(time.Millisecond), &n)
 	return n
 }
 
+func defaultReads() int {
+	if raceEnabled {
+		return 30_000
+	}
+	return 120_000
+}
+
+// simulateShard runs the seeds i, i + n, i + 2n and so on for the shard "i/n".
+func simulateShard(t *testing.T, shard string, reads int, planOf func(uint64) plan) (n counts) {
+	sequential(t)
+	var first, step uint64
+	if _, err := fmt.Sscanf(shard, "%d/%d", &first, &step); err != nil || first >= step {
+		t.Fatalf("TIDEGATE_SIM_SHARD=%q: use 0/2 and 1/2, say", shard)
+	}
+	seeds(t, func() bool { return n.Reads < reads/int(step) }, func(i uint64) bool {
+		seed := i
+		if !repeating() {
+			seed = first + i*step
+		}
+		w := run(t, planOf(seed))
+		n.add(w.n)
+		if w.wrong != nil {
+			t.Errorf("%s\n%s", w.wrong, toRepeat(t, seed))
+		}
+		return w.wrong != nil
+	})
+	return n
+}
+
+// toRepeat is the command that repeats a seed.
+func toRepeat(t *testing.T, seed uint64) string {
+	return fmt.Sprintf("to repeat: TIDEGATE_SIM_SEED=%d go test -run '^%s$' -v ./engine", seed, strings.ReplaceAll(t.Name(), "/", "$/^"))
+}
+
 func TestSimulation(t *testing.T) {
-	n := simulate(t, 100_000, planOf)
-	if t.Failed() || repeating() {
+	n := simulate(t, .75, planOf)
+	if n.Runs == 0 {
 		return
 	}
 	for _, c := range []struct {
 		what      string
 		got, want float64
 	}{
-		{"reads made while a live replica lacked what they needed", n.share(n.opportunities), .2},
-		{"reads answered by replicas", n.share(n.replica), .5},
-		{"reads that were proven, of those with time for it", 1 - n.share(n.unproven-n.hurried), .99},
-		{"crashes for each 1000 reads", 1000 * n.share(n.crashes), 10},
+		{"reads made while a live replica lacked what they needed", n.share(n.Opportunities), .5},
+		{"reads answered by replicas", n.share(n.Replica), .5},
+		{"reads that were proven, of those with time for it", 1 - n.share(n.Unproven-n.Hurried), .99},
+		{"reads for each crash", 1 / n.share(n.Crashes), 10},
 	} {
 		if c.got < c.want {
 			t.Errorf("%s: %.3f, want at least %.3f", c.what, c.got, c.want)
@@ -118,8 +157,7 @@ func TestSimulationRepeatsItself(t *testing.T) {
 	const runs = 10
 	same := 0
 	for seed := range uint64(runs) {
-		a, b := run(t, planOf(seed)), run(t, planOf(seed))
-		if slices.EqualFunc(a.trace.events, b.trace.events, func(x, y event) bool { return x.String() == y.String() }) {
+		if slices.Equal(run(t, planOf(seed)).trace.lines(), run(t, planOf(seed)).trace.lines()) {
 			same++
 		}
 	}

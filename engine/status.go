@@ -51,6 +51,9 @@ type NodeStatus struct {
 	// StalenessKnown says so.
 	Staleness      time.Duration
 	StalenessKnown bool
+	// Delay is an estimate of how long a replica takes to apply what the primary has;
+	// zero while nothing slower than a look was seen. Waits are planned by it.
+	Delay time.Duration
 	// ProbeAge is how long ago the newest answered probe was sent, negative when
 	// none was answered.
 	ProbeAge time.Duration
@@ -91,6 +94,7 @@ func (c *Core) nodeStatus(t *freshness.Table, i int, m *Node, now int64) NodeSta
 	}
 	n.Role, n.Incarnation, n.Applied, n.ProbeAge = x.Obs.Role, x.Incarnation, x.Applied, time.Duration(now-x.Sent)
 	n.Lag, n.LagKnown = t.Lag(i)
+	n.Delay = time.Duration(x.Delay)
 	if x.Current != 0 {
 		n.Staleness, n.StalenessKnown = time.Duration(now-x.Current), true
 	}

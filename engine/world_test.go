@@ -32,7 +32,7 @@ type world struct {
 	cluster *fake.Cluster
 	gates   []*fake.Gate
 	clients []*client
-	trace   trace
+	trace   *trace
 	begun   time.Time
 
 	// Of the plan's seed.
@@ -57,7 +57,7 @@ func run(t *testing.T, p plan) (w *world) {
 		w = newWorld(t, p)
 		deeds := w.deeds()
 		for range p.steps {
-			w.step(deeds)
+			deeds.step(w.dice.float())
 			time.Sleep(w.dice.upTo(2 * w.pace))
 			if w.failed() {
 				break
@@ -69,16 +69,21 @@ func run(t *testing.T, p plan) (w *world) {
 			g.Close()
 		}
 	})
+	w.n.Runs = 1
 	return w
 }
 
+// spare is the memory of the last run's trace. Runs follow each other.
+var spare = &trace{}
+
 func newWorld(t *testing.T, p plan) *world {
 	d := newDice(p.seed, 0)
-	w := &world{plan: p, dice: d, begun: time.Now()}
+	w := &world{plan: p, dice: d, begun: time.Now(), trace: spare}
+	w.trace.reset()
 	w.wait = []time.Duration{-1, 2 * time.Millisecond, 20 * time.Millisecond, 20 * time.Millisecond}[d.n(4)]
 	w.latency = []time.Duration{100 * time.Microsecond, 400 * time.Microsecond, 2 * time.Millisecond}[d.n(3)]
 	w.par = 1 + d.n(4)
-	w.pace = 200 * time.Microsecond
+	w.pace = 250 * time.Microsecond
 	w.cluster = fake.New(fake.Config{Replicas: 3, Manual: true, Ahead: 1 + d.n(3), Async: p.async})
 	if p.failover && d.chance(.25) {
 		w.replica().Mute(true)
@@ -100,7 +105,9 @@ func (w *world) gate(t *testing.T, i int) *fake.Gate {
 			DemandRate: []float64{250, 1000, 5000}[w.dice.n(3)], DemandBurst: 8,
 		},
 		Mistakes: w.plan.mistakes,
-		Probed:   func(n *fake.Node, o engine.Observation, err error) { w.trace.probed(w, i, n, o, err) },
+		Probed: func(n *fake.Node, asked time.Time, o *engine.Observation, err error) {
+			w.trace.probed(w, i, n, asked, o, err)
+		},
 	}
 	// Each node has its own dice, so that two things at one instant do not
 	// exchange their luck.
@@ -114,6 +121,13 @@ func (w *world) gate(t *testing.T, i int) *fake.Gate {
 			longest *= 4
 		}
 		return of[n.Index()].upTo(longest)
+	}
+	opts.Breaks = func(n *fake.Node, op fake.Op) bool {
+		breaks := (op == fake.OpRead || op == fake.OpWrite) && of[n.Index()].chance(.004)
+		if breaks {
+			w.count(&w.n.Broken)
+		}
+		return breaks
 	}
 	pick := newDice(w.plan.seed, 100+i)
 	opts.Pick = pick.n
@@ -133,6 +147,12 @@ func (w *world) failed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.wrong != nil
+}
+
+func (w *world) count(n *int) {
+	w.mu.Lock()
+	*n++
+	w.mu.Unlock()
 }
 
 // now is the time since the run began.

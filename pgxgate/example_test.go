@@ -3,6 +3,7 @@ package pgxgate_test
 import (
 	"context"
 	"fmt"
+	"log"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -77,4 +78,40 @@ func ExampleDB_Explain() {
 		fmt.Print(db.Explain(ctx, tidegate.Causal))
 	}
 	_ = why
+}
+
+// A rollout in steps, changed while the process runs: first only count what
+// replicas would have answered, then route a stable part of the sessions.
+func ExampleDB_SetRollout() {
+	db, err := pgxgate.Open(context.Background(), pgxgate.Config{
+		Cluster: "main",
+		Nodes:   []pgxgate.Node{{DSN: "host=db1 dbname=shop"}, {DSN: "host=db2 dbname=shop"}},
+		Rollout: tidegate.RolloutShadow,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	s := db.Stats()
+	if s.ShadowReplica*10 > s.Shadowed*9 { // nine of ten would have been on a replica
+		db.SetRollout(tidegate.RolloutShare(0.05))
+	}
+}
+
+// Every address of a name is a node; which one is the primary is found out by
+// asking.
+func ExampleDNS() {
+	db, err := pgxgate.Open(context.Background(), pgxgate.Config{
+		Cluster: "main",
+		Discoverer: &pgxgate.DNS{
+			DSN:  "host=replicas.db.example port=5432 dbname=shop sslmode=verify-full",
+			More: []string{"primary.db.example"},
+		},
+		DiscoverInterval: 10 * time.Second,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
 }

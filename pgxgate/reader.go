@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidegatedb/tidegate"
-	"github.com/tidegatedb/tidegate/engine"
 	"github.com/tidegatedb/tidegate/pgxgate/internal/wire"
 )
 
@@ -171,6 +170,3 @@ func (c *Conn) Release() {
 	c.l.arm(wire.After)
 	c.l.end()
 }
-
-// Core returns the routing core, for tests of adapters and tools.
-func (db *DB) Core() *engine.Core { return db.core }

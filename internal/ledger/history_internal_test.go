@@ -108,7 +108,7 @@ func TestRestart(t *testing.T) {
 	l.Merge([]tidegate.Mark{{Cluster: "main", Epoch: second, Position: at(50)}})
 	in := promoted(after())
 	wants(t, l, in, Changed, 0)
-	l.Restart(second, idB)
+	l.Restart(second, idB, mono.Now()+1)
 	needs(t, l, tidegate.Position{}, tidegate.Position{})
 	if l.epoch != second || len(l.others) != 0 || !slices.Equal(ids(l), []tidegate.Incarnation{idB}) {
 		t.Errorf("after the restart: %+v", l)
@@ -151,7 +151,7 @@ func TestBoundHasTheLaterHistory(t *testing.T) {
 	} {
 		l := marked(80)
 		dispatch(l, usual(1), 1)
-		l.Restart(second, idB) // while the read is in flight
+		l.Restart(second, idB, mono.Now()+1) // while the read is in flight
 		l.Reached(second, at(120))
 		l.Done(idA, mono.Now())
 		l.catch = catchUp{}
@@ -246,4 +246,59 @@ func TestReachedGivesADutyItsHistory(t *testing.T) {
 	}
 	wants(t, l, usual(after()), Settled, 0)
 	needs(t, l, at(100), at(100))
+}
+
+// What a report that is under way does not cover makes a report of its own.
+func TestRestartKeepsWhatCameAfterTheReport(t *testing.T) {
+	t.Parallel()
+	for name, news := range map[string]func(l *Ledger){
+		"a token": func(l *Ledger) { l.Merge([]tidegate.Mark{{Cluster: "main", Epoch: first, Position: at(90)}}) },
+		"a read of the old history that ends": func(l *Ledger) {
+			l.Done(idA, mono.Now())
+		},
+	} {
+		l := marked(80)
+		dispatch(l, usual(1), 1)
+		in := promoted(after())
+		wants(t, l, in, Changed, 0)
+		decided := mono.Now()
+		news(l)
+		l.Restart(second, idB, decided)
+		wants(t, l, promoted(after()), Changed, 0)
+		l.Restart(second, idB, mono.Now()+1)
+		if s, _ := settle(l, promoted(after())); s == Changed {
+			t.Errorf("%s: it is reported for ever", name)
+		}
+	}
+}
+
+// A statement that is open on a primary of the past is not bounded by the present
+// one.
+func TestStatementsOnTwoPrimaries(t *testing.T) {
+	t.Parallel()
+	l := marked(80)
+	l.Enter(idPrimary)
+	l.Lock()
+	l.Touch(idPrimary) // a read on the same primary
+	l.Unlock()
+	if l.catch.open {
+		t.Error("the primary shows its own")
+	}
+	l.Lock()
+	l.Touch(idB) // a read on the next one
+	l.Unlock()
+	if !l.catch.open || l.catch.primary != idPrimary {
+		t.Errorf("what is open on the old primary does not count: %+v", l.catch)
+	}
+
+	l = marked(80)
+	l.Enter(idPrimary)
+	l.Enter(idB)
+	l.Leave() // of either
+	l.Lock()
+	l.Touch(idB)
+	l.Unlock()
+	if !l.catch.open || l.catch.primary == idB || l.catch.primary == 0 {
+		t.Errorf("one primary answers for both: %+v", l.catch)
+	}
 }

@@ -57,12 +57,16 @@ type Ledger struct {
 	// primary sent after they arrived judges them.
 	others  []tidegate.Mark
 	arrived int64
-	// onPrimary counts statements in flight on the primary, in its life there.
+	// onPrimary counts statements in flight on the primary, in its life there; more
+	// than one life has no primary that could bound them.
 	onPrimary int
 	there     tidegate.Incarnation
+	// news is when the session last came to know something that a report decided
+	// before does not cover; see Restart.
+	news int64
 	// patient allows the next causal read to wait longer than its class says.
 	patient bool
-	inline    [tidegate.MaxSeen]entry
+	inline  [tidegate.MaxSeen]entry
 }
 
 // New returns the books of a session that goes on from the marks.
@@ -77,6 +81,18 @@ func New(cluster string, nonce uint64, marks []tidegate.Mark) *Ledger {
 // history and the life of the primary that are known now. It must be called
 // before the ledger is used.
 func (l *Ledger) Births(birth func() (tidegate.Epoch, tidegate.Incarnation)) { l.birth = birth }
+
+// Copy returns books of their own with the same contents, to try out what would
+// be decided. Locked.
+func (l *Ledger) Copy() *Ledger {
+	c := &Ledger{
+		cluster: l.cluster, nonce: l.nonce, birth: l.birth, epoch: l.epoch, mark: l.mark, shown: l.shown, catch: l.catch,
+		others: slices.Clone(l.others), arrived: l.arrived, news: l.news, onPrimary: l.onPrimary, there: l.there, patient: l.patient,
+	}
+	c.catch.pending = slices.Clone(l.catch.pending)
+	c.seen = append(c.inline[:0], l.seen...)
+	return c
+}
 
 // Lock begins a decision.
 func (l *Ledger) Lock() { l.mu.Lock() }
@@ -125,6 +141,7 @@ func (l *Ledger) Merge(marks []tidegate.Mark) {
 }
 
 func (l *Ledger) merge(m tidegate.Mark, now int64) {
+	l.news = now
 	if m.CatchUp && m.Primary == 0 && !m.Epoch.Known() && l.birth != nil {
 		m.Epoch, m.Primary = l.birth()
 	}
@@ -219,6 +236,9 @@ func (l *Ledger) Owe(primary tidegate.Incarnation, pending []uint64) {
 func (l *Ledger) Reached(epoch tidegate.Epoch, pos tidegate.Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if epoch.Line < l.epoch.Line {
+		l.news = mono.Now() // of a history that the session may have been told is over
+	}
 	if epoch != l.epoch && rules.EpochInMark.On() {
 		now := mono.Now()
 		if !l.empty() && l.epoch.Known() {
@@ -238,8 +258,12 @@ func (l *Ledger) Reached(epoch tidegate.Epoch, pos tidegate.Position) {
 // Until Leave, nobody knows how much of the primary it has shown.
 func (l *Ledger) Enter(primary tidegate.Incarnation) {
 	l.mu.Lock()
+	if l.onPrimary == 0 {
+		l.there = primary
+	} else {
+		l.there = tidegate.JoinBirth(l.there, primary)
+	}
 	l.onPrimary++
-	l.there = primary
 	l.mu.Unlock()
 }
 
@@ -266,16 +290,20 @@ func (l *Ledger) Busy() bool {
 
 // Touch makes the read that is to be decided see what statements in flight have
 // shown by now: rows count from when they are delivered, and the application can
-// read on while others are open. A read on the primary needs nothing of those on
-// the primary. Locked.
-func (l *Ledger) Touch(forPrimary bool) {
+// read on while others are open. on is the life of the primary that the read goes
+// to, which needs nothing of those there; zero is for a read that may go elsewhere.
+// Locked.
+func (l *Ledger) Touch(on tidegate.Incarnation) {
+	if !rules.OpenCounts.On() {
+		return
+	}
 	now := mono.Now()
 	for i := range l.seen {
 		if l.seen[i].fly > 0 {
 			l.seen[i].since = now
 		}
 	}
-	if l.onPrimary > 0 && !forPrimary {
+	if l.onPrimary > 0 && (on == 0 || on != l.there) {
 		l.owe(now, l.there, nil)
 	}
 }

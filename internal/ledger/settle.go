@@ -51,7 +51,7 @@ func (a *Asks) primary(t *freshness.Table) {
 // freshness.NoNode. Locked.
 func (l *Ledger) Stay(t *freshness.Table, exclude uint64) int {
 	i := l.Home(t)
-	if i == freshness.NoNode || exclude>>uint(i)&1 != 0 {
+	if i < 0 || exclude>>uint(i)&1 != 0 {
 		return freshness.NoNode
 	}
 	if n := &t.Nodes[i]; n.Usable && n.Applied.Covers(l.mark) {
@@ -220,10 +220,15 @@ func (l *Ledger) bound(t *freshness.Table, p *freshness.Observation, e *entry) (
 
 // Restart makes the session go on from the position after now of the primary with
 // that epoch and life: the session has been told that what it required before can
-// not be judged.
-func (l *Ledger) Restart(epoch tidegate.Epoch, primary tidegate.Incarnation) {
+// not be judged. That was decided at a time; what it has come to know since then,
+// by a token that arrived or a read of the old history that ended, was not part of
+// the report: then nothing changes, and the report is made again.
+func (l *Ledger) Restart(epoch tidegate.Epoch, primary tidegate.Incarnation, decided int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.news >= decided {
+		return
+	}
 	l.mark, l.shown, l.others = tidegate.Position{}, tidegate.Position{}, nil
 	l.dropIdle()
 	for i := range l.seen {
@@ -248,11 +253,18 @@ func (l *Ledger) Dispatch(t *freshness.Table, node int, id tidegate.Incarnation)
 	l.add(entry{id: id, epoch: t.Nodes[node].Epoch, fly: 1, node: int32(node)})
 }
 
+// Again notes that one more read of the session begins where it stays: on what
+// [Ledger.Stay] returned. Locked since then.
+func (l *Ledger) Again() { l.seen[0].fly++ }
+
 // Done notes that a read ended: its last row has been delivered.
 func (l *Ledger) Done(id tidegate.Incarnation, now int64) {
 	l.mu.Lock()
 	if e := l.entry(id); e != nil {
 		e.fly--
+		if e.epoch.System != l.epoch.System || e.epoch.Line <= l.epoch.Line {
+			l.news = now
+		}
 		// Parallel reads do not note their ends in order.
 		e.since = max(e.since, now)
 	}

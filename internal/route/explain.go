@@ -32,11 +32,12 @@ func (r *Router) Explain(l *ledger.Ledger, class tidegate.Class) (tidegate.Posit
 	if l != nil {
 		var asks ledger.Asks
 		l.Lock()
-		if l.Stay(t, 0) == freshness.NoNode {
-			status = l.Settle(t, &asks)
-		}
-		n.mark = l.Mark()
+		try := l.Copy()
 		l.Unlock()
+		if try.Stay(t, 0) == freshness.NoNode {
+			status = try.Settle(t, &asks)
+		}
+		n.mark = try.Mark()
 	}
 	all := make([]Verdict, len(t.Nodes))
 	for i := range t.Nodes {

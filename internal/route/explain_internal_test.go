@@ -1,6 +1,7 @@
 package route
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -135,4 +136,27 @@ func TestExplainAgreesWithTheDecision(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Asking why changes nothing.
+func TestExplainLeavesTheSession(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 3, func(c *cluster) {
+		l := session(50)
+		for _, exclude := range []uint64{1 << 1, 1 << 2} { // it has read on both replicas
+			tk := &Ticket{Ledger: l, exclude: exclude, Class: anyAge}
+			if err := c.router.Begin(t.Context(), tk); err != nil {
+				t.Fatal(err)
+			}
+			c.router.Done(tk, mono.Now())
+		}
+		c.look(0, 1, 2)
+		before := l.Marks()
+		if required, _ := c.router.Explain(l, tidegate.Causal); required == tidegate.At(50) {
+			t.Errorf("required %v, want what it has seen too", required)
+		}
+		if after := l.Marks(); !reflect.DeepEqual(before, after) {
+			t.Errorf("%+v became %+v", before, after)
+		}
+	})
 }

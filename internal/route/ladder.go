@@ -49,9 +49,29 @@ func (r *Router) Begin(ctx context.Context, tk *Ticket) error {
 	case tk.Ledger == nil:
 		r.stats.Sessionless.Add(1)
 		return r.primary(ctx, tk, tidegate.ReasonNoSession, nil)
+	case r.stay(tk, r.facts.Table()):
+		return nil
 	default:
 		return r.beginCausal(ctx, tk)
 	}
+}
+
+// stay is the way of most reads: the session stays where it reads, which needs
+// nothing but its own books. It reports whether it does.
+func (r *Router) stay(tk *Ticket, t *freshness.Table) bool {
+	l := tk.Ledger
+	l.Lock()
+	node := l.Stay(t, tk.exclude)
+	if node == freshness.NoNode || r.Flying(node) > littleLoaded {
+		l.Unlock()
+		return false
+	}
+	l.Again()
+	tk.required = l.Mark()
+	l.Unlock()
+	tk.noted = true
+	r.enterReplica(tk, &t.Nodes[node], node, tidegate.ReasonStayed)
+	return true
 }
 
 func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
@@ -69,7 +89,7 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 			home = l.Home(t) // before it is bounded and forgotten
 			if l.Busy() {
 				n.leave = true
-				l.Touch(false)
+				l.Touch(0)
 			}
 		}
 		node, reason, status := r.pickCausal(l, t, &n, &asks)
@@ -202,18 +222,22 @@ func (r *Router) primary(ctx context.Context, tk *Ticket, reason tidegate.Reason
 	w.patience = 0
 	causal := tk.Class.Need() == tidegate.NeedCausal && tk.Ledger != nil && !tk.pinned && tk.held == tidegate.ReasonNone
 	proofLimit := w.spent() + clip(ctx, r.cfg.ProofWait)
-	if l := tk.Ledger; l != nil {
-		l.Lock()
-		if l.Busy() {
-			l.Touch(true)
-		}
-		l.Unlock()
-	}
+	touched := false
+	var there tidegate.Incarnation
 	for {
 		var asks ledger.Asks
 		t := r.facts.Table()
 		if t.Primary == freshness.NoNode || tk.exclude&(1<<uint(t.Primary)) != 0 {
 			return r.refuse(tk, t, w)
+		}
+		if on := life(t); tk.Ledger != nil && (!touched || on != there) {
+			// Once for each life that may answer: what is open elsewhere counts.
+			touched, there = true, on
+			tk.Ledger.Lock()
+			if tk.Ledger.Busy() {
+				tk.Ledger.Touch(on)
+			}
+			tk.Ledger.Unlock()
 		}
 		status, shown := r.primaryProof(tk, t, causal, &asks)
 		if tk.counted {
@@ -226,6 +250,7 @@ func (r *Router) primary(ctx context.Context, tk *Ticket, reason tidegate.Reason
 			if !tk.changed {
 				r.stats.Changed.Add(1)
 				tk.changed = true
+				tk.changedAt = mono.Now()
 			}
 			return r.takePrimary(tk, t, tidegate.ReasonHistoryChanged, true)
 		}
@@ -242,6 +267,14 @@ func (r *Router) primary(ctx context.Context, tk *Ticket, reason tidegate.Reason
 			return r.takePrimary(tk, t, reason, true)
 		}
 	}
+}
+
+// life returns the primary's, zero when it does not answer.
+func life(t *freshness.Table) tidegate.Incarnation {
+	if p := t.PrimaryObs(); p != nil {
+		return p.Incarnation
+	}
+	return 0
 }
 
 // primaryProof reports whether the primary of the table is proven to show what

@@ -28,16 +28,17 @@ type Ticket struct {
 	// may be nil.
 	Proof *freshness.Observation
 
-	reason   tidegate.Reason
-	required tidegate.Position
-	current  int64
-	unproven bool
-	changed  bool // what the session requires can not be judged; see Told
-	waited   int64
-	retries  int
-	exclude  uint64
-	pinned   bool // to the primary
-	rolled   bool // the rollout has been asked
+	reason    tidegate.Reason
+	required  tidegate.Position
+	current   int64
+	unproven  bool
+	changed   bool // what the session requires can not be judged; see Told
+	changedAt int64
+	waited    int64
+	retries   int
+	exclude   uint64
+	pinned    bool // to the primary
+	rolled    bool // the rollout has been asked
 	// held is why the rollout keeps the read on the primary, if it does.
 	held tidegate.Reason
 	// shadow is where a held read would have gone, and why.
@@ -81,9 +82,6 @@ func (r *Router) Decision(tk *Ticket) tidegate.Decision {
 // one.
 func (r *Router) take(tk *Ticket, t *freshness.Table, node int, reason tidegate.Reason) {
 	n := &t.Nodes[node]
-	tk.Node, tk.Role, tk.Proof, tk.Epoch = node, tidegate.RoleReplica, n.Obs, n.Epoch
-	tk.current, tk.reason = n.Current, reason
-	tk.unproven, tk.changed = false, false
 	if l := tk.Ledger; l != nil {
 		tk.required = l.Mark()
 		if tk.Class.Need() == tidegate.NeedCausal || rules.EveryClassLeavesSeen.On() {
@@ -91,6 +89,14 @@ func (r *Router) take(tk *Ticket, t *freshness.Table, node int, reason tidegate.
 			tk.noted = true
 		}
 	}
+	r.enterReplica(tk, n, node, reason)
+}
+
+// enterReplica notes where the read goes.
+func (r *Router) enterReplica(tk *Ticket, n *freshness.Node, node int, reason tidegate.Reason) {
+	tk.Node, tk.Role, tk.Proof, tk.Epoch = node, tidegate.RoleReplica, n.Obs, n.Epoch
+	tk.current, tk.reason = n.Current, reason
+	tk.unproven, tk.changed = false, false
 	r.count(tk)
 }
 
@@ -145,7 +151,7 @@ func (r *Router) Told(tk *Ticket) {
 		return
 	}
 	tk.changed = false
-	tk.Ledger.Restart(tk.Epoch, tk.Proof.Incarnation)
+	tk.Ledger.Restart(tk.Epoch, tk.Proof.Incarnation, tk.changedAt)
 }
 
 // Undo ends a read that was never sent.

@@ -29,16 +29,27 @@ const (
 	CatchUpBirth
 	// EpochInMark: positions of different histories are not compared.
 	EpochInMark
+	// OpenCounts: what a statement has shown counts while it is still open.
+	OpenCounts
 	count
 )
 
 var names = [count]string{
 	"conn-older-than-probe", "bound-probe-after-read", "incarnation-in-seen", "seen-is-a-set", "seen-kept", "every-class-leaves-seen",
-	"primary-read-bounds-itself", "primary-must-have-shown", "catch-up-birth", "epoch-in-mark",
+	"primary-read-bounds-itself", "primary-must-have-shown", "catch-up-birth", "epoch-in-mark", "open-counts",
 }
 
 // String returns the rule's name.
 func (r Rule) String() string { return names[r] }
+
+// All returns all rules.
+func All() []Rule {
+	var all []Rule
+	for r := range count {
+		all = append(all, r)
+	}
+	return all
+}
 
 var off [count]bool
 

@@ -52,6 +52,8 @@ type Cluster struct {
 	lives  uint64
 	shows  []show
 	procs  uint64
+
+	scratch View // of Lacking
 }
 
 // show says when a commit was first shown by a primary.
@@ -110,6 +112,24 @@ func (c *Cluster) Shown(t time.Time) View {
 		}
 	}
 	return v
+}
+
+// Lacking reports whether a replica that runs lacks something of need: a read that
+// needs it would be wrong there.
+func (c *Cluster) Lacking(need View) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.nodes {
+		if n.role != tidegate.RoleReplica || n.down {
+			continue
+		}
+		n.advance()
+		c.scratch = append(c.scratch[:0], make(View, c.serial/64+1)...)
+		if n.into(c.scratch); c.scratch.Missing(need) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Commit commits a write of somebody whom no gate knows, and shows it.

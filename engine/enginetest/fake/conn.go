@@ -63,8 +63,25 @@ func (c *conn) ask(ctx context.Context, op Op, f func(n *Node)) error {
 	if err != nil {
 		return err
 	}
-	return c.l.leg(ctx, op)
+	return c.back(ctx, op)
 }
+
+// back is the way of the answer, on which a connection can break. Whoever does
+// not wait for the answer can not use the connection any more.
+func (c *conn) back(ctx context.Context, op Op) error {
+	if err := c.l.leg(ctx, op); err != nil {
+		c.sever()
+		return err
+	}
+	if b := c.l.opts.Breaks; b != nil && b(c.l.n, op) {
+		c.sever()
+		return ErrBroken
+	}
+	return nil
+}
+
+// sever breaks the connection from the inside of a use.
+func (c *conn) sever() { c.l.n.with(func() { c.cut = true }) }
 
 // pool keeps the connections of one instance to one node for one use.
 type pool struct {
@@ -96,10 +113,14 @@ func (p *pool) expire() {
 	p.idle = slices.DeleteFunc(p.idle, func(c *conn) bool { return !c.until.IsZero() && !now.Before(c.until) })
 }
 
-// release gives a connection back; a pool that is full drops its oldest.
+// release gives a connection back; a pool that is full drops its oldest, and one
+// that has broken in use is not put back.
 func (p *pool) release(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if c.cut {
+		return
+	}
 	p.idle = append(p.idle, c)
 	if len(p.idle) > maxIdle {
 		p.idle = slices.Delete(p.idle, 0, 1)

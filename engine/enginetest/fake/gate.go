@@ -8,9 +8,6 @@ import (
 	"github.com/tidegatedb/tidegate/engine"
 )
 
-// maxAttempts bounds how often one read is tried.
-const maxAttempts = 4
-
 // Gate routes reads and writes of one instance to a [Cluster]. It is safe for
 // concurrent use.
 type Gate struct {
@@ -112,77 +109,36 @@ func (g *Gate) Look(ctx context.Context, class tidegate.Class) (Result, error) {
 }
 
 func (g *Gate) read(ctx context.Context, class tidegate.Class, rows func(*Node)) (Result, error) {
-	var rd engine.Read
-	for attempt := 1; ; attempt++ {
-		if err := g.core.Begin(ctx, class, &rd); err != nil {
+	l := lease{g: g}
+	for {
+		if err := l.take(ctx, class); err != nil {
 			return Result{}, err
 		}
-		r, again, err := g.try(ctx, &rd, rows)
-		if err == nil && !again {
+		r, err := l.run(ctx, rows)
+		if err == nil {
 			return r, nil
 		}
-		if ctx.Err() != nil {
-			return Result{}, ctx.Err()
-		}
-		if attempt == maxAttempts {
-			if err == nil {
-				err = g.core.Refuse(&rd)
-			}
+		if err = l.goOn(ctx, err); err != nil {
 			return Result{}, err
 		}
 	}
 }
 
-// try runs one attempt, up to the last row.
-func (g *Gate) try(ctx context.Context, rd *engine.Read, rows func(*Node)) (r Result, again bool, err error) {
-	p := g.pools[0][rd.Node()]
-	c, err := p.acquire(ctx)
-	if err != nil {
-		g.failed(ctx, rd, false)
-		return r, true, err
-	}
-	if !g.opts.Mistakes.SkipsAdmit && !g.core.Admit(ctx, rd, &c.born) {
-		p.release(c)
-		return r, true, nil
-	}
-	if c.role == tidegate.RolePrimary && !rd.Primary() {
-		// The server was promoted and its connections live on.
-		g.core.Suspect(rd.Node())
-		g.core.Fail(rd, false)
-		p.release(c)
-		return r, true, nil
-	}
+// run runs the statement, up to its last row.
+func (l *lease) run(ctx context.Context, rows func(*Node)) (r Result, err error) {
+	c := l.conn
 	var pos tidegate.Position
 	err = c.ask(ctx, OpRead, func(n *Node) {
 		rows(n)
-		r.Sampled = time.Now()
-		if pos = at(n.flushed); n.c.cfg.Async {
-			pos = at(len(n.log))
-		}
+		r.Sampled, pos = time.Now(), n.newestPosition()
 	})
 	if err != nil {
-		g.failed(ctx, rd, true)
-		return r, true, err
+		l.failed(ctx, true)
+		return r, err
 	}
-	if !g.opts.Mistakes.ForgetsPosition {
-		g.core.At(rd, &c.born, pos)
-	}
-	g.core.End(rd)
-	p.release(c)
-	r.Node, r.Incarnation, r.Decision = c.l.n, c.life, g.core.Decision(rd)
-	return r, false, nil
-}
-
-// failed ends an attempt that failed before the first row.
-func (g *Gate) failed(ctx context.Context, rd *engine.Read, sent bool) {
-	switch {
-	case ctx.Err() != nil && !sent:
-		g.core.Cancel(rd)
-	case ctx.Err() != nil:
-		g.core.End(rd)
-	case rd.Primary():
-		g.core.Retry(rd, sent)
-	default:
-		g.core.Fail(rd, sent)
-	}
+	l.at(pos)
+	l.g.core.End(&l.read)
+	l.release()
+	r.Node, r.Incarnation, r.Decision = c.l.n, c.life, l.g.core.Decision(&l.read)
+	return r, nil
 }

@@ -31,6 +31,8 @@ var (
 	ErrRefused = errors.New("fake: connection refused")
 	// ErrDead is a connection that died with its server's life.
 	ErrDead = errors.New("fake: the connection is dead")
+	// ErrBroken is a connection that broke in use: what was sent has happened.
+	ErrBroken = errors.New("fake: the connection broke before the answer")
 	// ErrNotPrimary is a write on a node that is no primary.
 	ErrNotPrimary = errors.New("fake: cannot write, this is not a primary")
 )
@@ -49,8 +51,16 @@ func (l *link) leg(ctx context.Context, op Op) error {
 	return sleep(ctx, l.opts.Delay(l.n, op))
 }
 
+// shortWay is how long a way is at most that only its end or a deadline ends:
+// whoever gives up on the way learns of it there. That takes no timer.
+const shortWay = 10 * time.Millisecond
+
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
+		return ctx.Err()
+	}
+	if end, ok := ctx.Deadline(); d < shortWay && (!ok || d < time.Until(end)) {
+		time.Sleep(d)
 		return ctx.Err()
 	}
 	timer := time.NewTimer(d)
@@ -93,6 +103,7 @@ func (l *link) hangs() (hung bool) {
 
 // Probe implements engine.Source.
 func (l *link) Probe(ctx context.Context, pending []uint64) (o engine.Observation, err error) {
+	asked := time.Now()
 	look := func() error { return l.ask(ctx, OpProbe, func(n *Node) { n.observe(&o, l.opts.Mistakes) }) }
 	fate := func() error {
 		if len(pending) == 0 {
@@ -107,7 +118,7 @@ func (l *link) Probe(ctx context.Context, pending []uint64) (o engine.Observatio
 		err = look()
 	}
 	if l.opts.Probed != nil {
-		l.opts.Probed(l.n, o, err)
+		l.opts.Probed(l.n, asked, &o, err)
 	}
 	return o, err
 }

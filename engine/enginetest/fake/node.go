@@ -110,17 +110,23 @@ func (n *Node) show(index int) {
 
 // view returns what the node shows.
 func (n *Node) view() View {
-	var v View
+	v := make(View, n.c.serial/64+1)
+	n.into(v)
+	return v
+}
+
+// into adds what the node shows to a set that is large enough.
+func (n *Node) into(v View) {
 	top := n.visible
 	if n.role == tidegate.RolePrimary {
 		top = len(n.log)
 	}
+	some := len(n.hidden) > 0
 	for i := range n.log[:top] {
-		if !n.hidden[i] {
-			v.Add(n.log[i].serial)
+		if s := n.log[i].serial; !some || !n.hidden[i] {
+			v[s/64] |= 1 << (s % 64)
 		}
 	}
-	return v
 }
 
 // newest returns the version of a key that the node shows, zero for none.

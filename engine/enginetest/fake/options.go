@@ -19,8 +19,12 @@ type Options struct {
 	Pick func(n int) int
 	// ConnLife is how long a connection is used. Zero means for ever.
 	ConnLife time.Duration
-	// Probed, if not nil, is told of each probe's answer when it arrives.
-	Probed func(n *Node, o engine.Observation, err error)
+	// Probed, if not nil, is told of each probe's answer when it arrives, and when
+	// the node was asked. The observation is not to be kept.
+	Probed func(n *Node, asked time.Time, o *engine.Observation, err error)
+	// Breaks, if not nil, says whether the connection breaks now, behind what the
+	// operation did on the node and before its answer arrives.
+	Breaks func(n *Node, op Op) bool
 	// Mistakes are what the adapter does wrong.
 	Mistakes Mistakes
 }
@@ -41,6 +45,11 @@ type Mistakes struct {
 	ForgetsPosition bool
 	// ForgetsUnknown does not tell of a write whose outcome is not known.
 	ForgetsUnknown bool
+	// ForgetsLost does not tell of a read on the primary whose position was lost.
+	ForgetsLost bool
+	// EndsEarly takes a connection that is held for one that is not read any more
+	// behind its first statement.
+	EndsEarly bool
 	// Leaks does not close what a failed start has begun.
 	Leaks bool
 }
