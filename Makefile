@@ -12,12 +12,13 @@ endif
 endif
 
 # The modules of the workspace, and their packages.
-MODULES := . pgxgate cmd/tidegate test tools
-ALL     := ./... ./pgxgate/... ./cmd/tidegate/... ./test/... ./tools/...
+MODULES := . pgxgate promgate cmd/tidegate test tools
+ALL     := ./... ./pgxgate/... ./promgate/... ./cmd/tidegate/... ./test/... ./tools/...
 
 PKG       ?= $(ALL)
 RACE      ?= -race
 TESTFLAGS ?= -timeout 10m
+SIMREADS  ?= 1000000
 FUZZTIME  ?= 5s
 FUZZ      ?=
 BENCH     ?= .
@@ -41,6 +42,7 @@ help: ## list the targets and the variables they take
 	@echo '  PKG=./internal/route/...   test, lint: only these packages (lint: of the root module)'
 	@echo '  TESTFLAGS="-run Name -v"   test: more flags for go test'
 	@echo '  RACE=                      test: without the race detector'
+	@echo '  SIMREADS=100000            test: how many reads the simulation makes without it'
 	@echo '  LABFLAGS="--json"          lab: flags for tidegate lab (see: bin/tidegate lab --help)'
 	@echo '  FUZZTIME=1m FUZZ=Token     fuzz-smoke: how long for each target, and which'
 	@echo '  BENCH=Pick BENCHTIME=1x COUNT=10 BENCHPKG=./internal/route/...   bench'
@@ -54,15 +56,17 @@ lab: need-go need-postgres build ## a primary, two replicas and two ways to rout
 build: need-go ## build the command line tool as bin/tidegate
 	@go build -o bin/ ./cmd/tidegate
 
-# What the simulation catches only in many runs, and that runs repeat themselves,
-# is tested without the race detector, which is too slow and shuffles goroutines.
+# Without the race detector, which is too slow and shuffles goroutines: a million
+# reads in the simulation, on all cores, with what happened in them in the log;
+# what the simulation catches only in many runs; that runs repeat themselves.
 #
 # The log is a new file every time, so that go test never answers from its
 # cache for a package that asks a server: the list at the end is of this run.
 .PHONY: test
 test: need-go need-postgres $(if $(RACE),need-cc) ## test all modules with the race detector, on real servers
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; status=0; \
-	$(if $(and $(RACE),$(filter $(ALL),$(PKG))),go test $(TESTFLAGS) -run 'Broken|RepeatsItself' ./engine || status=$$?;) \
+	$(if $(and $(RACE),$(filter $(ALL),$(PKG))),go test $(TESTFLAGS) -run 'Broken|RepeatsItself' ./engine || status=$$?; \
+	TIDEGATE_SIM_READS=$(SIMREADS) go test $(TESTFLAGS) -v -run '^Test(Failover)?Simulation$$' ./engine || status=$$?;) \
 	TIDEGATE_REQUIRE_PG=1 TIDEGATE_ENGINES_LOG=$$log $(if $(RACE),CGO_ENABLED=1) \
 		go test $(RACE) $(TESTFLAGS) $(PKG) || status=$$?; \
 	if [ -s "$$log" ]; then \

@@ -1,0 +1,114 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/tidegatedb/tidegate"
+)
+
+type classesPage struct {
+	Classes []class `json:"classes"`
+}
+
+type class struct {
+	Name string `json:"name"`
+	Need string `json:"need"`
+	// BudgetMS is null where no age is named: for other classes than relaxed ones,
+	// and for those that take any.
+	BudgetMS     *float64 `json:"budget_ms"`
+	AnyStaleness bool     `json:"any_staleness"`
+	// WaitMS is null where the cluster's wait holds.
+	WaitMS *float64 `json:"wait_ms"`
+	Why    string   `json:"why"`
+	Owner  *string  `json:"owner"`
+	// Declared is how often it is declared like this.
+	Declared int `json:"declared"`
+	// Error is why reads of the class fail.
+	Error *string `json:"error"`
+	// Warning tells that the name says different things in different places.
+	Warning *string `json:"warning"`
+}
+
+// declaration is all that is said where a class is declared.
+type declaration struct {
+	name, why, owner string
+	need             tidegate.Need
+	budget           time.Duration
+	anyAge           bool
+	wait             time.Duration
+	waits            bool
+}
+
+func declarationOf(c tidegate.Class) declaration {
+	d := declaration{name: c.Name(), why: c.Why(), owner: c.Owner(), need: c.Need()}
+	d.budget, d.anyAge = c.Budget()
+	// A class without a wait of its own returns whatever it is given.
+	if d.wait = c.Wait(0); d.wait == c.Wait(1) {
+		d.waits = true
+	}
+	return d
+}
+
+// distinct returns the classes that are declared, each declaration once, and how
+// often it is made.
+func distinct(classes []tidegate.Class) (list []tidegate.Class, count map[declaration]int) {
+	count = map[declaration]int{}
+	for _, c := range classes {
+		d := declarationOf(c)
+		if count[d]++; count[d] == 1 {
+			list = append(list, c)
+		}
+	}
+	return list, count
+}
+
+func (h *handler) classes(*http.Request, url.Values) (any, *problem) {
+	list, count := distinct(tidegate.Classes())
+	names := map[string]int{}
+	for _, c := range list {
+		names[c.Name()]++
+	}
+	x := classesPage{Classes: []class{}}
+	for _, c := range list {
+		d := declarationOf(c)
+		k := class{
+			Name: d.name, Need: d.need.String(), AnyStaleness: d.anyAge, Why: d.why, Owner: text(d.owner), Declared: count[d],
+			BudgetMS: known(millis(d.budget), d.need == tidegate.NeedRelaxed && !d.anyAge), WaitMS: known(millis(d.wait), d.waits),
+		}
+		if err := c.Err(); err != nil {
+			k.Error = text(err.Error())
+		}
+		if n := names[d.name]; n > 1 {
+			k.Warning = text(fmt.Sprintf("%d different classes have this name: metrics cannot tell them apart; declare it once, or give each its own name", n))
+		}
+		x.Classes = append(x.Classes, k)
+	}
+	return x, nil
+}
+
+// classNamed returns the class of that name.
+func classNamed(name string) (tidegate.Class, *problem) {
+	if name == "" {
+		return tidegate.Class{}, &problem{Status: http.StatusBadRequest, Message: "no class is named", Field: "class", Next: "name one of those that the page classes lists, such as causal"}
+	}
+	list, _ := distinct(tidegate.Classes())
+	var found []tidegate.Class
+	for _, c := range list {
+		if c.Name() == name {
+			found = append(found, c)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return tidegate.Class{}, &problem{Status: http.StatusNotFound, Message: "this process has declared no such class", Field: "class", Next: "the page classes lists them"}
+	}
+	return tidegate.Class{}, &problem{
+		Status: http.StatusConflict, Message: fmt.Sprintf("%d different classes have this name", len(found)), Field: "class",
+		Next: "give each its own name; the page classes shows them",
+	}
+}

@@ -1,0 +1,94 @@
+// Package promgate exports what Tidegate decides and knows as Prometheus metrics.
+//
+// The hook has to be there before the database is opened, and the database before
+// its gauges can be read, so there are two steps:
+//
+//	metrics := promgate.New(promgate.Config{})
+//	prometheus.MustRegister(metrics)
+//	db, err := pgxgate.Open(ctx, pgxgate.Config{..., Hooks: []tidegate.Hook{metrics.Hook()}})
+//	...
+//	defer metrics.Watch(db)()
+//
+// One Collector serves any number of clusters: all metrics have the label cluster.
+// A decision costs a few atomic additions and allocates nothing.
+//
+// # Metrics
+//
+// Of each decision on a read. A read whose node failed before the first row has
+// one for each attempt.
+//
+//	tidegate_reads_total{cluster, class, role, reason}    where reads went and why; role "none" was refused
+//	tidegate_node_reads_total{cluster, node}              the same by node
+//	tidegate_replica_fallback_total{cluster, reason}      causal and relaxed reads that the primary had to answer
+//	tidegate_read_waits_total{cluster, role}              reads that waited for proof, by where they went then
+//	tidegate_read_wait_seconds{cluster, role}             how long (histogram)
+//	tidegate_reads_unproven_total{cluster, reason}        answered without proof
+//	tidegate_reads_sessionless_total{cluster}             causal reads without a session: a forgotten middleware
+//	tidegate_writes_sessionless_total{cluster}            writes without one (of the watched database)
+//	tidegate_reads_refused_total{cluster}                 failed, because nothing could be proven
+//	tidegate_reads_history_changed_total{cluster}         whose session's history could not be judged
+//	tidegate_read_retries_total{cluster}                  decided again after a node had failed the read
+//	tidegate_shadow_reads_total{cluster, role, reason}    where reads would have gone under RolloutShadow
+//
+// Of each probe. Probes follow each other faster while reads wait for a replica,
+// so these histograms weigh the moments in which it matters.
+//
+//	tidegate_probes_total{cluster, node, result}          result "answered" or "failed"
+//	tidegate_probe_duration_seconds{cluster, node}        of those that were answered (histogram)
+//	tidegate_replica_lag_bytes{cluster, node}             behind the primary's last known position (histogram)
+//	tidegate_replica_staleness_seconds{cluster, node}     proven: how old its state can be at most (histogram)
+//
+// Of each change, and of the watched database at the time of the scrape:
+//
+//	tidegate_changes_total{cluster, kind}                 role changes, restarts, failovers, nodes added and removed
+//	tidegate_node_up{cluster, node}                       1 when the newest probe was answered
+//	tidegate_node_usable{cluster, node}                   1 when reads may go to this replica
+//	tidegate_node_role{cluster, node, role}               1 for the role that the node has
+//	tidegate_node_probe_age_seconds{cluster, node}        since the newest answered probe was sent; absent before
+//	tidegate_node_apply_delay_seconds{cluster, node}      estimated; waits are planned by it
+//	tidegate_node_reads_in_flight{cluster, node}
+//	tidegate_node_demand_probes_total{cluster, node}      probes that reads and writes asked for
+//	tidegate_primary_known{cluster}                       1 when writes have somewhere to go
+//	tidegate_primaries_conflict{cluster}                  1 when more than one node says that it is the primary
+//	tidegate_rollout_share_ratio{cluster}                 the part of the sessions whose reads are routed
+//	tidegate_rollout_shadow{cluster}                      1 while decisions are made and not followed
+//
+// The histograms have classic buckets, and native ones for servers that scrape
+// those. The lag is in the engine's unit: bytes of log for PostgreSQL. The series
+// of a node go when the node goes.
+//
+// # What to look at
+//
+// The replica hit ratio says whether read routing earns its keep: of the reads
+// that a replica may answer, the part that one did.
+//
+//	  sum by (cluster) (rate(tidegate_reads_total{role="replica"}[5m]))
+//	/ sum by (cluster) (rate(tidegate_reads_total{reason!~"strong|rollout|shadow"}[5m]))
+//
+// # Five alerts
+//
+// The hit ratio has fallen; what is a normal value depends on how much is written.
+//
+//	  sum by (cluster) (rate(tidegate_reads_total{role="replica"}[10m]))
+//	/ sum by (cluster) (rate(tidegate_reads_total{reason!~"strong|rollout|shadow"}[10m])) < 0.8
+//
+// Reads fall back to the primary, which was not sized for them.
+//
+//	  sum by (cluster) (rate(tidegate_replica_fallback_total[5m]))
+//	/ sum by (cluster) (rate(tidegate_reads_total[5m])) > 0.1
+//
+// The lag of a replica. Its average is near zero even when the 99th percentile is
+// what users meet. On a server with native histograms drop "_bucket" and "le".
+//
+//	histogram_quantile(0.99, sum by (cluster, node, le) (rate(tidegate_replica_lag_bytes_bucket[5m]))) > 64e6
+//
+// A node is not heard of: its replica is not used, or a failover goes unnoticed.
+//
+//	max by (cluster, node) (tidegate_node_probe_age_seconds) > 5 or max by (cluster, node) (tidegate_node_up) == 0
+//
+// Answers are given without proof. After a failover this is expected for each
+// session once (reason "history-changed"); otherwise the primary could not be
+// proven in time.
+//
+//	sum by (cluster, reason) (increase(tidegate_reads_unproven_total[5m])) > 0
+package promgate
