@@ -48,6 +48,7 @@ type class struct {
 	waitSet          bool
 	budget           time.Duration
 	anyStaleness     bool
+	err              error // of the declaration
 }
 
 var causalClass = class{name: "causal", why: "sees the session's writes and what it saw before"}
@@ -166,17 +167,19 @@ func (c Class) Budget() (d time.Duration, anyAge bool) {
 
 // Err returns an error that wraps [ErrClass] when the declaration cannot be
 // used, and nil otherwise. Reads of such a class fail with it.
-func (c Class) Err() error {
-	k := c.get()
+func (c Class) Err() error { return c.get().err }
+
+// check returns what is wrong with the declaration.
+func (c *class) check() error {
 	switch {
-	case k.name == "":
-		return fmt.Errorf("%w: a %s class without a name; give it one", ErrClass, k.need)
-	case k.why == "":
-		return fmt.Errorf("%w: class %q says no reason; say why it needs what it needs", ErrClass, k.name)
-	case k.wait < 0:
-		return fmt.Errorf("%w: class %q has the negative wait %v; use zero for no wait", ErrClass, k.name, k.wait)
-	case k.need == NeedRelaxed && !k.anyStaleness && k.budget <= 0:
-		return fmt.Errorf("%w: class %q has the budget %v; use a positive duration or AnyStaleness()", ErrClass, k.name, k.budget)
+	case c.name == "":
+		return fmt.Errorf("%w: a %s class without a name; give it one", ErrClass, c.need)
+	case c.why == "":
+		return fmt.Errorf("%w: class %q says no reason; say why it needs what it needs", ErrClass, c.name)
+	case c.wait < 0:
+		return fmt.Errorf("%w: class %q has the negative wait %v; use zero for no wait", ErrClass, c.name, c.wait)
+	case c.need == NeedRelaxed && !c.anyStaleness && c.budget <= 0:
+		return fmt.Errorf("%w: class %q has the budget %v; use a positive duration or AnyStaleness()", ErrClass, c.name, c.budget)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ var declared struct {
 }
 
 func declare(c *class) Class {
+	c.err = c.check()
 	d := &declared
 	d.mu.Lock()
 	defer d.mu.Unlock()

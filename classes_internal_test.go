@@ -8,7 +8,7 @@ import (
 // The list does not grow with what is declared and thrown away.
 func TestDeclaredStaysSmall(t *testing.T) {
 	longest := 0
-	for range 50 {
+	for range 20 {
 		for range 1000 {
 			NewCausal("thrown-away", "w")
 		}

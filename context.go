@@ -5,24 +5,48 @@ import (
 	"sync"
 )
 
-type contextKey uint8
+// scope is what a context says to adapters. One look finds all of it, because
+// every read looks, and contexts can be long chains.
+type scope struct {
+	session  *Session
+	observer *Decisions
+}
 
-const (
-	sessionKey contextKey = iota
-	observerKey
-)
+// scopeKey is a pointer: comparing keys is all that most links of a chain do.
+var scopeKey = &struct{ _ byte }{}
+
+func scopeOf(ctx context.Context) scope {
+	if s, ok := ctx.Value(scopeKey).(*scope); ok {
+		return *s
+	}
+	return scope{}
+}
+
+func (s scope) in(ctx context.Context) context.Context {
+	return context.WithValue(ctx, scopeKey, &s)
+}
 
 // WithSession returns a context whose reads and writes belong to s.
 func WithSession(ctx context.Context, s *Session) context.Context {
-	return context.WithValue(ctx, sessionKey, s)
+	sc := scopeOf(ctx)
+	sc.session = s
+	return sc.in(ctx)
 }
 
 // SessionFrom returns the context's session, or nil. Without one a causal read
 // goes to the primary and is counted: forgetting the session costs load, never
 // correctness.
-func SessionFrom(ctx context.Context) *Session {
-	s, _ := ctx.Value(sessionKey).(*Session)
-	return s
+func SessionFrom(ctx context.Context) *Session { return scopeOf(ctx).session }
+
+// ObserverFrom returns the collection that a context's decisions go to, or nil. It
+// is for adapters.
+func ObserverFrom(ctx context.Context) *Decisions { return scopeOf(ctx).observer }
+
+// From returns the context's session and the collection that its decisions go to,
+// each nil if there is none. It is for adapters.
+func From(ctx context.Context) (*Session, *Decisions) {
+	s := scopeOf(ctx)
+	return s.session, s.observer
 }
 
 // WithToken returns a context with a new session that goes on where the token
@@ -53,15 +77,9 @@ type Decisions struct {
 // returned collection. It serves code whose rows are hidden, such as generated
 // queries. A context that is observed already leaves its decisions in both.
 func Observe(ctx context.Context) (context.Context, *Decisions) {
-	d := &Decisions{outer: ObserverFrom(ctx)}
-	return context.WithValue(ctx, observerKey, d), d
-}
-
-// ObserverFrom returns the collection that a context's decisions go to, or nil.
-// It is for adapters.
-func ObserverFrom(ctx context.Context) *Decisions {
-	d, _ := ctx.Value(observerKey).(*Decisions)
-	return d
+	sc := scopeOf(ctx)
+	sc.observer = &Decisions{outer: sc.observer}
+	return sc.in(ctx), sc.observer
 }
 
 // Add appends a decision. A nil collection ignores it.

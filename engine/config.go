@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/tidegatedb/tidegate"
@@ -31,7 +32,8 @@ const MaxNodes = route.MaxNodes
 type Node struct {
 	// Name is what decisions and logs call the node; unique in the cluster.
 	Name string
-	// Source asks the node.
+	// Source asks the node. It is the node's identity in SetNodes, so it must be
+	// comparable: a pointer.
 	Source Source
 	// Zone is where the node is, or "".
 	Zone string
@@ -161,6 +163,8 @@ func validateNodes(nodes []Node) error {
 			return bad(field+".Name", "repeats %q; use unique names", n.Name)
 		case n.Source == nil:
 			return bad(field+".Source", "is nil; an adapter has to supply it")
+		case !reflect.TypeOf(n.Source).Comparable():
+			return bad(field+".Source", "is a %T, which cannot be compared; use a pointer", n.Source)
 		case n.Weight < 0 || n.Weight > 1000:
 			return bad(field+".Weight", "is %d; use 1 to 1000", n.Weight)
 		}

@@ -31,6 +31,7 @@ type Core struct {
 
 	closeOnce sync.Once
 	closed    chan struct{}
+	over      atomic.Bool // closed is
 }
 
 // New returns a core that is watching its nodes. It fails only for a
@@ -89,20 +90,14 @@ func (c *Core) Ready(ctx context.Context) error {
 // that wait fail with the caller's context or by their own limits.
 func (c *Core) Close() {
 	c.closeOnce.Do(func() {
+		c.over.Store(true)
 		close(c.closed)
 		c.watcher.Close()
 	})
 }
 
 // Closed reports whether Close has been called.
-func (c *Core) Closed() bool {
-	select {
-	case <-c.closed:
-		return true
-	default:
-		return false
-	}
-}
+func (c *Core) Closed() bool { return c.over.Load() }
 
 // Cluster returns the cluster's name.
 func (c *Core) Cluster() string { return c.cfg.Cluster }
@@ -139,7 +134,10 @@ func Now() int64 { return mono.Now() }
 
 // session returns the ledger of the context's session, nil without one.
 func (c *Core) session(ctx context.Context) *ledger.Ledger {
-	s := tidegate.SessionFrom(ctx)
+	return c.ledger(tidegate.SessionFrom(ctx))
+}
+
+func (c *Core) ledger(s *tidegate.Session) *ledger.Ledger {
 	if s == nil {
 		return nil
 	}

@@ -17,6 +17,8 @@ type Read struct {
 	begun  bool
 	told   bool // of the last decision
 	ended  bool
+	// observer gets the decisions, if not nil.
+	observer *tidegate.Decisions
 }
 
 // Node returns where the read goes.
@@ -45,7 +47,9 @@ func (c *Core) Begin(ctx context.Context, class tidegate.Class, rd *Read) error 
 			return err
 		}
 		rd.begun = true
-		rd.ticket.Class, rd.ticket.Ledger = class, c.session(ctx)
+		var s *tidegate.Session
+		s, rd.observer = tidegate.From(ctx)
+		rd.ticket.Class, rd.ticket.Ledger = class, c.ledger(s)
 	}
 	rd.told = false
 	if c.Closed() {
@@ -81,7 +85,7 @@ func (c *Core) holds(tk *route.Ticket, born *Observation) bool {
 		return tk.Proof != nil && born.Server == tk.Proof.Server &&
 			(born.Role == tidegate.RolePrimary && born.Epoch == tk.Epoch || matches(tk.Proof, born))
 	}
-	return matches(tk.Proof, born)
+	return tk.Life == born.Incarnation || matches(tk.Proof, born)
 }
 
 func matches(o, born *Observation) bool {
@@ -93,12 +97,11 @@ func matches(o, born *Observation) bool {
 
 func (c *Core) decided(ctx context.Context, rd *Read) {
 	rd.told = true
-	observer := tidegate.ObserverFrom(ctx)
-	if observer == nil && len(c.news.deciding) == 0 {
+	if rd.observer == nil && len(c.news.deciding) == 0 {
 		return
 	}
 	d := c.router.Decision(&rd.ticket)
-	observer.Add(d)
+	rd.observer.Add(d)
 	for _, f := range c.news.deciding {
 		f(ctx, d)
 	}
@@ -132,7 +135,7 @@ func lineOf(table tidegate.Epoch, born *Observation) tidegate.Epoch {
 // Lost tells that the position of a read on the primary could not be taken.
 func (c *Core) Lost(rd *Read) {
 	if rd.Captures() && rules.PrimaryReadBoundsItself.On() {
-		rd.ticket.Ledger.Owe(incarnationOf(rd.ticket.Proof), nil)
+		rd.ticket.Ledger.Owe(rd.ticket.Life, nil)
 	}
 }
 

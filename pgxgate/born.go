@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"net"
 	"strconv"
 	"strings"
 
@@ -35,11 +36,11 @@ const bornSQL = `/* tidegate: which server is this */ select r,
  pg_backend_pid(), (select (extract(epoch from backend_start) * 1000000)::bigint from pg_stat_get_activity(pg_backend_pid()))
  from (select pg_is_in_recovery() as r offset 0) x`
 
-// stateKey is where a connection's state is kept in its CustomData.
-const stateKey = "github.com/tidegatedb/tidegate/pgxgate"
-
 // connState is what pgxgate knows of one connection.
 type connState struct {
+	// otherRole tells that the connection, when it was last given back, had said that
+	// its server is a primary now where it was a replica, or the other way round.
+	otherRole bool
 	// born is the observation taken when the connection was made. Its Received
 	// is the connection's birth: the server was linked by then.
 	born   engine.Observation
@@ -50,9 +51,34 @@ type connState struct {
 	process uint64
 }
 
+// tagged is a network connection that knows its state. Every read needs the state,
+// and a map such as pgconn's CustomData costs a read more than all of its routing.
+type tagged struct {
+	net.Conn
+	state *connState
+}
+
+// stateOf returns the state that AfterConnect has left, nil on a connection that
+// is not ours.
 func stateOf(c *pgx.Conn) *connState {
-	s, _ := c.PgConn().CustomData()[stateKey].(*connState)
-	return s
+	switch nc := c.PgConn().Conn().(type) {
+	case *tagged:
+		return nc.state
+	case *wire.Conn:
+		s, _ := nc.Owner.(*connState)
+		return s
+	}
+	return nil
+}
+
+// tag leaves the state on the connection.
+func tag(c *pgx.Conn, s *connState) {
+	switch nc := c.PgConn().Conn().(type) {
+	case *tagged:
+		nc.state = s
+	case *wire.Conn:
+		nc.Owner = s
+	}
 }
 
 // bear asks a new connection who it is connected to and prepares the position

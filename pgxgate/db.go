@@ -94,7 +94,7 @@ func (db *DB) Close() {
 			n.watch.close(ctx)
 		}
 		for _, n := range nodes {
-			n.close()
+			n.closePools()
 		}
 		db.leaving.Wait()
 	})

@@ -12,6 +12,9 @@ import (
 
 // sqlState returns the error's SQLSTATE, "" for one that is not the server's.
 func sqlState(err error) string {
+	if err == nil {
+		return ""
+	}
 	var pe *pgconn.PgError
 	if errors.As(err, &pe) {
 		return pe.Code

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidegatedb/tidegate"
@@ -67,14 +68,16 @@ func (l *lease) acquire(ctx context.Context) error {
 	return nil
 }
 
-// roleHolds asks the connection itself: a server is promoted, and its
-// connections live on. Servers before 14 do not tell.
+// roleHolds reports whether the connection has said since then that its server is
+// no longer what it was when it was made: a server is promoted, and its connections
+// live on. Servers before 14 do not tell.
 func (l *lease) roleHolds() bool {
-	v := l.conn.Conn().PgConn().ParameterStatus("in_hot_standby")
-	if v == "" || (v == "on") != l.read.Primary() {
+	if !l.state.otherRole {
 		return true
 	}
 	l.db.core.Suspect(l.read.Node())
+	// It would go on saying so until somebody used it.
+	closeNow(l.conn.Conn())
 	if l.read.Primary() {
 		l.db.core.Retry(&l.read, false)
 	} else {
@@ -125,12 +128,29 @@ func (l *lease) end() {
 // release gives the connection back, or closes one that a statement has made
 // able to write.
 func (l *lease) release() {
-	c := l.conn.Conn()
-	if v := c.PgConn().ParameterStatus(readOnlySetting); v != "" && v != "on" && !c.IsClosed() {
+	if c := l.conn.Conn(); !l.sound(c.PgConn()) && !c.IsClosed() {
 		closeNow(c)
 	}
 	l.conn.Release()
 	l.conn, l.state = nil, nil
+}
+
+// sound reports whether the connection may be used again for reads of its kind.
+// Parameters change only with the answers to statements, so it is enough to look
+// at them when one has been answered.
+func (l *lease) sound(c *pgconn.PgConn) bool {
+	if v := c.ParameterStatus(readOnlySetting); v != "" && v != "on" {
+		return false
+	}
+	l.state.otherRole = otherRole(c, l.read.Primary())
+	return true
+}
+
+// otherRole reports whether the connection says that its server is not the primary,
+// or not a replica.
+func otherRole(c *pgconn.PgConn, primary bool) bool {
+	v := c.ParameterStatus("in_hot_standby")
+	return v != "" && (v == "on") == primary
 }
 
 // giveBack returns a connection that was not used.

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/tidegatedb/tidegate/engine"
 	"github.com/tidegatedb/tidegate/pgxgate/internal/wire"
 )
 
@@ -37,16 +38,30 @@ const readOnlySetting = "default_transaction_read_only"
 var errNodeGone = errors.New("pgxgate: the node was taken away")
 
 // node is one server and the pools to it, made when they are first needed.
+//
+// It is the engine's source for the server, too: from what a decision says to the
+// pool is one step.
 type node struct {
+	watch
 	given Node // as the application gave it
 	name  string
 	base  *pgxpool.Config
-	watch *watch
 	read  *Config // for PrimaryReads, ReadUser, ReadPassword
 	pools [uses]atomic.Pointer[pgxpool.Pool]
 
 	mu     sync.Mutex // serialises making pools
 	closed atomic.Bool
+}
+
+// nodeOf returns the node that is a source of ours; without a source one that is
+// gone.
+func nodeOf(s engine.Source) *node {
+	if n, ok := s.(*node); ok {
+		return n
+	}
+	gone := &node{}
+	gone.closed.Store(true)
+	return gone
 }
 
 // pool returns the node's pool for a use.
@@ -107,17 +122,18 @@ func (n *node) config(u use) *pgxpool.Config {
 		}
 		cfg.MinConns, cfg.MinIdleConns = min(cfg.MinConns, cfg.MaxConns), min(cfg.MinIdleConns, cfg.MaxConns)
 	}
-	if u != replicaReads {
-		user := cfg.ConnConfig.AfterNetConnect
-		cfg.ConnConfig.AfterNetConnect = func(ctx context.Context, c *pgconn.Config, nc net.Conn) (net.Conn, error) {
-			if user != nil {
-				var err error
-				if nc, err = user(ctx, c, nc); err != nil {
-					return nc, err
-				}
+	dialed := cfg.ConnConfig.AfterNetConnect
+	cfg.ConnConfig.AfterNetConnect = func(ctx context.Context, c *pgconn.Config, nc net.Conn) (net.Conn, error) {
+		if dialed != nil {
+			var err error
+			if nc, err = dialed(ctx, c, nc); err != nil {
+				return nc, err
 			}
-			return wire.Wrap(nc), nil
 		}
+		if u == replicaReads {
+			return &tagged{Conn: nc}, nil
+		}
+		return wire.Wrap(nc), nil
 	}
 	user := cfg.AfterConnect
 	cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
@@ -131,13 +147,14 @@ func (n *node) config(u use) *pgxpool.Config {
 		if err != nil {
 			return err
 		}
-		c.PgConn().CustomData()[stateKey] = s
+		s.otherRole = otherRole(c.PgConn(), u != replicaReads)
+		tag(c, s)
 		return nil
 	}
 	return cfg
 }
 
-func (n *node) close() {
+func (n *node) closePools() {
 	n.mu.Lock()
 	n.closed.Store(true)
 	n.mu.Unlock()

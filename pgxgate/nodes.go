@@ -26,14 +26,14 @@ func (db *DB) meet(given []Node) ([]*node, []engine.Node, error) {
 		}
 		name := given[i].name(base)
 		n := &node{given: given[i], name: name, base: base, read: &db.cfg}
-		n.watch = newWatch(db, n)
+		n.watch = newWatch(db, base)
 		for _, old := range db.nodes {
 			if old.same(&given[i], name) {
 				n = old
 			}
 		}
 		nodes = append(nodes, n)
-		known = append(known, engine.Node{Name: name, Source: n.watch, Zone: given[i].Zone, Weight: given[i].Weight})
+		known = append(known, engine.Node{Name: name, Source: n, Zone: given[i].Zone, Weight: given[i].Weight})
 	}
 	return nodes, known, nil
 }
@@ -74,7 +74,7 @@ func (n *node) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	n.watch.end(ctx)
-	n.close()
+	n.closePools()
 }
 
 // end closes the connection of a node that was taken away. The turn is kept: a

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/engine"
@@ -81,7 +82,6 @@ func (a *answer) fill(o *engine.Observation, y layout) error {
 // and proofs take turns on it.
 type watch struct {
 	db   *DB
-	node *node
 	cfg  *pgx.ConnConfig
 	turn chan struct{}
 	// Guarded by turn.
@@ -90,24 +90,13 @@ type watch struct {
 	looked time.Time // for asynchronous commits
 }
 
-func newWatch(db *DB, n *node) *watch {
-	c := n.base.ConnConfig.Copy()
+func newWatch(db *DB, base *pgxpool.Config) watch {
+	c := base.ConnConfig.Copy()
 	c.Tracer = nil // the user's tracer is for the user's statements
 	// A serializable default is refused on standbys, and a repeatable read one
 	// would need no snapshot here either.
 	c.RuntimeParams["default_transaction_isolation"] = "read committed"
-	return &watch{db: db, node: n, cfg: c, turn: make(chan struct{}, 1)}
-}
-
-// nodeOf returns the node that a source of ours asks; without a source one that is
-// gone.
-func nodeOf(s engine.Source) *node {
-	if w, ok := s.(*watch); ok {
-		return w.node
-	}
-	gone := &node{}
-	gone.closed.Store(true)
-	return gone
+	return watch{db: db, cfg: c, turn: make(chan struct{}, 1)}
 }
 
 // on runs f on the connection, making it if need be. An error of the connection

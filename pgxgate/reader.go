@@ -38,7 +38,8 @@ func (r Reader) query(ctx context.Context, sql string, args []any) (*readRows, e
 	if err := simpleProtocol(args); err != nil {
 		return nil, err
 	}
-	rows := &readRows{lease: lease{db: r.db}, ctx: ctx, class: r.class, sql: sql, args: args}
+	rows := newReadRows()
+	rows.lease.db, rows.ctx, rows.class, rows.sql, rows.args = r.db, ctx, r.class, sql, args
 	if err := rows.start(); err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func (r Reader) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	if err != nil {
 		return errRows{err}
 	}
-	return row{rows}
+	return (*readRow)(rows)
 }
 
 // Exec runs a read whose rows are of no interest. A statement that writes fails

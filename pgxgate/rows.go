@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,6 +25,28 @@ type readRows struct {
 	args  []any
 	begun bool // a row was delivered, or the end
 	err   error
+}
+
+// slab is where rows come from: one allocation for several, as pgx has it for its
+// own rows. Rows are used once, so that a handle that somebody keeps never becomes
+// another read's.
+type slab struct {
+	rows [16]readRows
+	used int
+}
+
+var slabs sync.Pool
+
+func newReadRows() *readRows {
+	s, _ := slabs.Get().(*slab)
+	if s == nil {
+		s = &slab{}
+	}
+	r := &s.rows[s.used]
+	if s.used++; s.used < len(s.rows) {
+		slabs.Put(s)
+	}
+	return r
 }
 
 // start runs the statement on a proven connection.
@@ -84,6 +107,7 @@ func (r *readRows) Close() {
 	r.Rows.Close()
 	r.begun = true
 	r.lease.end()
+	r.args = nil // the slab may live on
 }
 
 // Err implements pgx.Rows.
@@ -151,28 +175,38 @@ func (r *writeRows) Values() ([]any, error) {
 	return v, err
 }
 
+// readRow are readRows of which one is wanted. It is the same memory, so that a
+// row costs nothing beside them.
+type readRow readRows
+
+// Scan implements pgx.Row.
+func (r *readRow) Scan(dest ...any) error { return scanRow((*readRows)(r), dest) }
+
 // row makes a pgx.Row of rows.
 type row struct{ rows pgx.Rows }
 
-// Scan implements pgx.Row, as pgx's own does.
-func (r row) Scan(dest ...any) error {
-	defer r.rows.Close()
+// Scan implements pgx.Row.
+func (r row) Scan(dest ...any) error { return scanRow(r.rows, dest) }
+
+// scanRow scans the one row, as pgx's own rows do.
+func scanRow(rows pgx.Rows, dest []any) error {
+	defer rows.Close()
 	for _, d := range dest {
 		if _, ok := d.(*pgtype.DriverBytes); ok {
 			return errors.New("pgxgate: cannot scan into *pgtype.DriverBytes from QueryRow")
 		}
 	}
-	if !r.rows.Next() {
-		if err := r.rows.Err(); err != nil {
+	if !rows.Next() {
+		if err := rows.Err(); err != nil {
 			return err
 		}
 		return pgx.ErrNoRows
 	}
-	if err := r.rows.Scan(dest...); err != nil {
+	if err := rows.Scan(dest...); err != nil {
 		return err
 	}
-	r.rows.Close()
-	return r.rows.Err()
+	rows.Close()
+	return rows.Err()
 }
 
 // errRows is a pgx.Row and pgx.Rows of something that did not begin.

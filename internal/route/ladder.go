@@ -310,7 +310,7 @@ func (r *Router) primaryProof(tk *Ticket, t *freshness.Table, causal bool, asks 
 
 func (r *Router) takePrimary(tk *Ticket, t *freshness.Table, reason tidegate.Reason, unproven bool) error {
 	n := &t.Nodes[t.Primary]
-	tk.Node, tk.Role, tk.Proof, tk.Epoch = t.Primary, tidegate.RolePrimary, n.Obs, n.Epoch
+	tk.Node, tk.Role, tk.Proof, tk.Life, tk.Epoch = t.Primary, tidegate.RolePrimary, n.Obs, n.Incarnation, n.Epoch
 	tk.current, tk.reason, tk.unproven = 0, reason, unproven
 	if unproven {
 		r.stats.Unproven.Add(1)

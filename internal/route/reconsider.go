@@ -42,7 +42,7 @@ func (r *Router) again(tk *Ticket, t *freshness.Table, node int, role tidegate.R
 		if t.Primary != node || t.Nodes[node].Epoch != tk.Epoch {
 			return false
 		}
-		tk.Proof, tk.Epoch = t.Nodes[node].Obs, t.Nodes[node].Epoch
+		tk.Proof, tk.Life, tk.Epoch = t.Nodes[node].Obs, t.Nodes[node].Incarnation, t.Nodes[node].Epoch
 		r.enter(tk)
 		return true
 	}

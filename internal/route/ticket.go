@@ -27,6 +27,8 @@ type Ticket struct {
 	// Proof is the observation that the decision rests on; for the primary it
 	// may be nil.
 	Proof *freshness.Observation
+	// Life is the proof's incarnation, zero without one.
+	Life tidegate.Incarnation
 
 	reason    tidegate.Reason
 	required  tidegate.Position
@@ -94,7 +96,7 @@ func (r *Router) take(tk *Ticket, t *freshness.Table, node int, reason tidegate.
 
 // enterReplica notes where the read goes.
 func (r *Router) enterReplica(tk *Ticket, n *freshness.Node, node int, reason tidegate.Reason) {
-	tk.Node, tk.Role, tk.Proof, tk.Epoch = node, tidegate.RoleReplica, n.Obs, n.Epoch
+	tk.Node, tk.Role, tk.Proof, tk.Life, tk.Epoch = node, tidegate.RoleReplica, n.Obs, n.Incarnation, n.Epoch
 	tk.current, tk.reason = n.Current, reason
 	tk.unproven, tk.changed = false, false
 	r.count(tk)
@@ -113,11 +115,7 @@ func (tk *Ticket) Of() any { return tk.at.Of }
 func (r *Router) enter(tk *Ticket) {
 	r.count(tk)
 	if tk.Ledger != nil {
-		var life tidegate.Incarnation
-		if tk.Proof != nil {
-			life = tk.Proof.Incarnation
-		}
-		tk.Ledger.Enter(life)
+		tk.Ledger.Enter(tk.Life)
 		tk.entered = true
 	}
 }
@@ -139,7 +137,7 @@ func (r *Router) Done(tk *Ticket, now int64) {
 	r.uncount(tk)
 	if tk.noted {
 		tk.noted = false
-		tk.Ledger.Done(tk.Proof.Incarnation, now)
+		tk.Ledger.Done(tk.Life, now)
 	}
 }
 
@@ -151,7 +149,7 @@ func (r *Router) Told(tk *Ticket) {
 		return
 	}
 	tk.changed = false
-	tk.Ledger.Restart(tk.Epoch, tk.Proof.Incarnation, tk.changedAt)
+	tk.Ledger.Restart(tk.Epoch, tk.Life, tk.changedAt)
 }
 
 // Undo ends a read that was never sent.
@@ -159,7 +157,7 @@ func (r *Router) Undo(tk *Ticket) {
 	r.uncount(tk)
 	if tk.noted {
 		tk.noted = false
-		tk.Ledger.Undo(tk.Proof.Incarnation)
+		tk.Ledger.Undo(tk.Life)
 	}
 }
 

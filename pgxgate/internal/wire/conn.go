@@ -20,6 +20,8 @@ import (
 // the next message begins, and a client can have stopped in the middle of one.
 type Conn struct {
 	net.Conn
+	// Owner is for whoever owns the connection.
+	Owner any
 
 	// state holds the flags that Read and Write look at without mu.
 	state atomic.Uint32
