@@ -18,16 +18,18 @@ import (
 )
 
 type labCommand struct {
-	Scenario   string        `default:"lag-spike" help:"What goes wrong: ${scenarios}."`
-	Strategies []string      `default:"${strategies}" sep:"," placeholder:"NAMES" help:"What to compare, one after another: ${strategies}."`
+	Scenario   string        `default:"lag-spike" help:"What goes wrong, by its name above."`
+	Strategies []string      `sep:"," placeholder:"NAMES" help:"What to compare, one after another, by the names above; or all: ${strategies}."`
 	Instances  int           `default:"2" help:"Application instances; sessions hop between them."`
 	Sessions   int           `default:"32" help:"Sessions, each a user who writes one row and reads all."`
 	Rate       float64       `default:"1000" help:"Reads per second of all sessions together, whatever the answers take."`
 	Writes     float64       `default:"0.2" help:"Part of the operations that are writes, 0 to 0.5."`
+	Strong     float64       `default:"0" help:"Part of the reads that must have the newest answer, 0 to 1."`
 	Replicas   int           `default:"2" help:"Streaming replicas."`
 	Duration   time.Duration `default:"20s" help:"How long each strategy serves."`
 	Seed       uint64        `default:"1" help:"The same seed makes the same load."`
 	Wait       time.Duration `default:"0s" help:"How long tidegate's reads may wait for a replica; 0s is the library's default."`
+	ApplyDelay time.Duration `default:"25ms" help:"How late the replicas apply in slow-standby-apply."`
 	JSON       bool          `name:"json" help:"Print one JSON object and nothing else."`
 	PGBin      string        `name:"pg-bin" placeholder:"DIR" help:"Folder of PostgreSQL's server programs, if not in TIDEGATE_PG_BIN, PATH or a usual folder."`
 	KeepLogs   string        `placeholder:"DIR" help:"Copy the servers' logs to this folder."`
@@ -39,30 +41,54 @@ func (labCommand) Help() string {
 	b.WriteString("Starts a primary with streaming replicas in a temporary folder, lets each strategy\n" +
 		"serve the same load while the scenario goes on, checks every answer, and stops the cluster.\n\nScenarios:\n")
 	for _, s := range fault.All() {
-		fmt.Fprintf(&b, "  %-14s %s\n", s.Name, s.About)
+		fmt.Fprintf(&b, "  %-18s %s\n", s.Name, s.About)
 	}
 	b.WriteString("\nStrategies:\n")
 	for _, s := range strategy.All() {
-		fmt.Fprintf(&b, "  %-14s %s\n", s.Name(), s.About())
+		fmt.Fprintf(&b, "  %-18s %s\n", s.Name(), s.About())
 	}
-	b.WriteString("\nExit status: 0 tidegate has no violation; 1 it has; 2 the run says nothing.\n")
+	b.WriteString("\nOther ways to carry tidegate's sessions; they stay on one instance:\n")
+	for _, s := range strategy.Carriers() {
+		fmt.Fprintf(&b, "  %-18s %s\n", s.Name(), s.About())
+	}
+	fmt.Fprintf(&b, "\nWithout --strategies a run compares %s; these scenarios are for others:\n", strings.Join(strategy.Usual(), " and "))
+	for _, s := range fault.All() {
+		if s.Strategies != nil {
+			fmt.Fprintf(&b, "  %-18s %s\n", s.Name, strings.Join(s.Strategies, ", "))
+		}
+	}
+	b.WriteString("\nExit status: 0 tidegate broke no promise and had no error that the scenario is no reason for;\n" +
+		"1 it did; 2 the run says nothing.\n")
 	return b.String()
 }
 
 func labVars() kong.Vars {
 	return kong.Vars{
-		"scenarios":  strings.Join(fault.Names(), ", "),
-		"strategies": strings.Join(strategy.Names(), ","),
+		"strategies": strings.Join(strategy.Names(), ", "),
 	}
 }
 
 func (c *labCommand) config() lab.Config {
 	return lab.Config{
-		Scenario: c.Scenario, Strategies: c.Strategies,
+		Scenario: c.Scenario, Strategies: c.strategies(),
 		Instances: c.Instances, Sessions: c.Sessions, Rate: c.Rate, Writes: c.Writes,
 		Replicas: c.Replicas, Duration: c.Duration, Seed: c.Seed,
-		Wait: c.Wait, PGBin: c.PGBin, KeepLogs: c.KeepLogs,
+		Strong: c.Strong, ApplyDelay: c.ApplyDelay, Wait: c.Wait, PGBin: c.PGBin, KeepLogs: c.KeepLogs,
 	}
+}
+
+// strategies are the ones that were named, or else those that the scenario is
+// for.
+func (c *labCommand) strategies() []string {
+	switch scenario, err := fault.Find(c.Scenario); {
+	case len(c.Strategies) == 1 && c.Strategies[0] == "all":
+		return strategy.Names()
+	case len(c.Strategies) > 0:
+		return c.Strategies
+	case err == nil && scenario.Strategies != nil:
+		return scenario.Strategies
+	}
+	return strategy.Usual()
 }
 
 // Run runs the lab and prints what it found.
@@ -84,7 +110,7 @@ func (c *labCommand) Run(std streams) error {
 	if err != nil && !interrupted {
 		return hinted(err)
 	}
-	verdict := report.Judge(result, wanted(&cfg), interrupted)
+	verdict := report.Judge(result, terms(&cfg, interrupted))
 	switch {
 	case !c.JSON:
 		c.print(std, result, &verdict)
@@ -112,13 +138,13 @@ func (c *labCommand) print(std streams, result *report.Result, verdict *report.V
 	fmt.Fprintf(std.out, "\n%s\n", verdict.Line)
 }
 
-// wanted is how many reads must be in danger for the run to say anything.
-func wanted(cfg *lab.Config) int {
-	scenario, err := fault.Find(cfg.Scenario)
-	if err != nil {
-		return 0
+// terms are what the scenario asks of a run.
+func terms(cfg *lab.Config, interrupted bool) report.Terms {
+	t := report.Terms{Interrupted: interrupted}
+	if s, err := fault.Find(cfg.Scenario); err == nil {
+		t.Opportunities, t.Errors = s.Wanted(cfg.Duration), s.Errors
 	}
-	return scenario.Wanted(cfg.Duration)
+	return t
 }
 
 // hinted adds what to do next to an error that does not say it.

@@ -21,6 +21,7 @@ const (
 
 type commands struct {
 	Lab     labCommand     `cmd:"" help:"Compare routing strategies on a real PostgreSQL cluster, and check every read."`
+	Bench   benchCommand   `cmd:"" help:"Measure on real servers what routing costs."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/fault"
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/strategy"
 	"github.com/tidegatedb/tidegate/internal/pgcluster"
 )
 
@@ -46,7 +48,7 @@ func TestHelpAndVersion(t *testing.T) {
 		says []string
 	}{
 		{"--help", []string{"lab", "version"}},
-		{"lab --help", []string{"--scenario", "lag-spike", "--strategies", "round-robin", "Exit status"}},
+		{"lab --help", labHelp()},
 		{"version", []string{"tidegate ", "go1."}},
 	} {
 		status, out, errOut := tidegate(t, strings.Fields(c.args)...)
@@ -57,6 +59,39 @@ func TestHelpAndVersion(t *testing.T) {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s lacks %q:\n%s", c.args, want, out)
 			}
+		}
+	}
+}
+
+// labHelp is what the help of the lab has to hold: everything that can be named.
+func labHelp() []string {
+	says := []string{"--scenario", "--strategies", "all: primary-only", "Exit status"}
+	for _, s := range fault.All() {
+		says = append(says, "  "+s.Name+" ", s.About)
+	}
+	for _, s := range append(strategy.All(), strategy.Carriers()...) {
+		says = append(says, "  "+s.Name()+" ", s.About())
+	}
+	return says
+}
+
+// What is compared when nobody says depends on the scenario.
+func TestLabChoosesStrategies(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ scenario, strategies, want string }{
+		{"lag-spike", "", "round-robin,tidegate"},
+		{"kill-replica", "", "remote-apply,tidegate"},
+		{"deploy", "", "tidegate,tidegate-memory,tidegate-amnesia"},
+		{"deploy", "sticky", "sticky"},
+		{"steady", "all", "primary-only,round-robin,sticky,probe-per-read,remote-apply,tidegate"},
+		{"flood", "", "round-robin,tidegate"},
+	} {
+		cmd := labCommand{Scenario: c.scenario}
+		if c.strategies != "" {
+			cmd.Strategies = strings.Split(c.strategies, ",")
+		}
+		if got := strings.Join(cmd.config().Strategies, ","); got != c.want {
+			t.Errorf("%s with --strategies %q: got %s, want %s", c.scenario, c.strategies, got, c.want)
 		}
 	}
 }
@@ -79,6 +114,8 @@ func TestUsageErrors(t *testing.T) {
 		{"lab --duration 5", "--duration", "see tidegate lab --help"},
 		{"lab --duration 1ms", "--duration", "the default is 20s"},
 		{"lab --wait=-1s", "--wait", "leave it out"},
+		{"lab --strong 2", "--strong", "leave it out"},
+		{"lab --apply-delay 0s", "--apply-delay", "the default is 25ms"},
 		{"lab --seed -1", "--seed", "see tidegate lab --help"},
 		{"lab --scenario flood", "--scenario", "lag-spike"},
 		{"lab --strategies coin-toss", "--strategies", "round-robin"},

@@ -40,7 +40,10 @@ type Config struct {
 	Replicas  int
 	Duration  time.Duration // of each strategy
 	Seed      uint64
-
+	// Strong is the part of the reads that are strong, 0 to 1.
+	Strong float64
+	// ApplyDelay is how late replicas apply in the scenario that makes them late.
+	ApplyDelay time.Duration
 	// Wait is how long a causal read of tidegate may wait; 0: its default.
 	Wait time.Duration
 	// PGBin is the folder of the server programs; empty: where they usually are.
@@ -66,6 +69,7 @@ const (
 	maxRate      = 100_000
 	maxReplicas  = 8
 	maxDuration  = time.Hour
+	maxDelay     = time.Minute
 )
 
 // Validate returns a *[UsageError] for the first field that makes no sense.
@@ -100,18 +104,27 @@ func (c *Config) Validate() error {
 		return bad("replicas", "the default is 2", "%d is not from 1 to %d", c.Replicas, maxReplicas)
 	case c.Duration < time.Second || c.Duration > maxDuration:
 		return bad("duration", "the default is 20s, for each strategy", "%v is not from 1s to %v", c.Duration, maxDuration)
+	case !(c.Strong >= 0 && c.Strong <= 1):
+		return bad("strong", "leave it out for none", "%v is not from 0 to 1", c.Strong)
+	case c.ApplyDelay < time.Millisecond || c.ApplyDelay > maxDelay:
+		return bad("apply-delay", "the default is 25ms", "%v is not from 1ms to %v", c.ApplyDelay, maxDelay)
 	case c.Wait < 0 || c.Wait > time.Minute:
 		return bad("wait", "leave it out for the library's default", "%v is not from 0s to 1m", c.Wait)
 	}
 	return nil
 }
 
-// Load is the load that the flags describe.
+// Load is the load that the flags and the scenario describe.
 func (c *Config) Load() traffic.Load {
-	return traffic.Load{
+	load := traffic.Load{
 		Sessions: c.Sessions, Instances: c.Instances, Rate: c.Rate,
-		Writes: c.Writes, Duration: c.Duration, Seed: c.Seed,
+		Writes: c.Writes, Strong: c.Strong, Duration: c.Duration, Seed: c.Seed,
 	}
+	if s, err := fault.Find(c.Scenario); err == nil {
+		load.WritesEnd = time.Duration(s.WritesEnd * float64(c.Duration))
+		load.Witness = s.Witness
+	}
+	return load
 }
 
 // poolSize is the most connections of one pool: enough for every session to be
@@ -120,7 +133,7 @@ func (c *Config) poolSize() int { return min(c.Sessions, 16) }
 
 // maxConnections is what one server has to accept: each strategy may hold two
 // pools of each instance there and a few connections to look at it, and so may
-// the lab.
+// the lab. An instance that is replaced runs beside its successor for a while.
 func (c *Config) maxConnections() int {
-	return c.Instances*(2*c.poolSize()+8) + 20
+	return (c.Instances+1)*(2*c.poolSize()+8) + 20
 }

@@ -12,7 +12,7 @@ import (
 func usual() lab.Config {
 	return lab.Config{
 		Scenario: "steady", Strategies: []string{"round-robin"}, Instances: 2, Sessions: 32,
-		Rate: 1000, Writes: 0.2, Replicas: 2, Duration: 20 * time.Second, Seed: 1,
+		Rate: 1000, Writes: 0.2, Replicas: 2, Duration: 20 * time.Second, Seed: 1, ApplyDelay: 25 * time.Millisecond,
 	}
 }
 
@@ -45,6 +45,11 @@ func TestValidate(t *testing.T) {
 		"many replicas":     {"replicas", func(c *lab.Config) { c.Replicas = 9 }},
 		"no time":           {"duration", func(c *lab.Config) { c.Duration = 0 }},
 		"a day":             {"duration", func(c *lab.Config) { c.Duration = 24 * time.Hour }},
+		"negative strong":   {"strong", func(c *lab.Config) { c.Strong = -0.1 }},
+		"more than all":     {"strong", func(c *lab.Config) { c.Strong = 1.1 }},
+		"strong of nothing": {"strong", func(c *lab.Config) { c.Strong = math.NaN() }},
+		"no apply delay":    {"apply-delay", func(c *lab.Config) { c.ApplyDelay = 0 }},
+		"long apply delay":  {"apply-delay", func(c *lab.Config) { c.ApplyDelay = time.Hour }},
 		"negative wait":     {"wait", func(c *lab.Config) { c.Wait = -time.Second }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,5 +64,23 @@ func TestValidate(t *testing.T) {
 				t.Errorf("got %+v, want flag %s", usage, c.flag)
 			}
 		})
+	}
+}
+
+// What a scenario says of the load is part of it.
+func TestScenariosShapeTheLoad(t *testing.T) {
+	t.Parallel()
+	cfg := usual()
+	cfg.Strong = 0.25
+	if l := cfg.Load(); l.WritesEnd != 0 || l.Witness || l.Strong != 0.25 {
+		t.Errorf("steady: %+v", l)
+	}
+	cfg.Scenario = "idle"
+	if l := cfg.Load(); l.WritesEnd != cfg.Duration/5 {
+		t.Errorf("idle: the writes end at %v", l.WritesEnd)
+	}
+	cfg.Scenario = "ddl"
+	if l := cfg.Load(); !l.Witness {
+		t.Error("ddl: there is no witness")
 	}
 }

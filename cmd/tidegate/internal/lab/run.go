@@ -44,6 +44,7 @@ func Run(ctx context.Context, cfg Config, progress *report.Progress) (result *re
 		figures, err := r.serve(ctx, s)
 		if figures != nil {
 			figures.Name = name
+			_, figures.Held = s.(strategy.Configurer)
 			result.Strategies = append(result.Strategies, *figures)
 		}
 		if err != nil {

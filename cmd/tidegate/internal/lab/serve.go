@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/check"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/record"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/report"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/strategy"
@@ -17,27 +18,34 @@ import (
 
 // serve lets one strategy serve the load while the scenario goes on. It returns
 // figures as soon as the load has begun, also beside an error.
-func (r *runner) serve(ctx context.Context, s strategy.Strategy) (*report.Figures, error) {
-	load, nodes := r.cfg.Load(), r.stage.nodes()
+func (r *runner) serve(ctx context.Context, s strategy.Strategy) (f *report.Figures, err error) {
+	load := r.cfg.Load()
+	_, load.Affinity = s.(strategy.Homebound)
 	if err := r.stage.reset(ctx, load.Keys()+warmSessions); err != nil {
 		return nil, err
 	}
-	instances, err := r.open(ctx, s, nodes)
-	defer func() {
-		for _, i := range instances {
-			i.Close()
-		}
-	}()
+	unset, err := r.stage.configure(ctx, s)
+	defer func() { err = errors.Join(err, unset()) }()
+	if err != nil {
+		return nil, err
+	}
+	instances, err := r.open(ctx, s)
+	fleet := traffic.NewFleet(instances...)
+	defer fleet.Close()
 	if err != nil {
 		return nil, err
 	}
 	r.progress.Say("%s: %s", s.Name(), s.About())
 	r.progress.Show("warming up ...")
 	warmUp(ctx, instances, int64(load.Keys()))
+	return r.run(ctx, s, load, fleet)
+}
 
+// run lets the fleet serve the load and the scenario happen.
+func (r *runner) run(ctx context.Context, s strategy.Strategy, load traffic.Load, fleet *traffic.Fleet) (*report.Figures, error) {
 	var trouble atomic.Value
 	trouble.Store("")
-	log := record.NewLog(load.Sessions)
+	log, checker := record.NewLog(load.Sessions), check.New(load.Keys())
 	primaryBefore, replicasBefore, err := r.stage.cpu()
 	if err != nil {
 		return nil, err
@@ -53,15 +61,20 @@ func (r *runner) serve(ctx context.Context, s strategy.Strategy) (*report.Figure
 	var faults sync.WaitGroup
 	var faultErr error
 	if r.scenario.Inject != nil {
+		site := r.stage.site()
+		site.ApplyDelay = r.cfg.ApplyDelay
+		site.Witness = witness(load, checker)
+		site.Instances, site.Replace = load.Instances, r.replacer(s, fleet)
+		site.Say = func(what string) { trouble.Store(what) }
+		site.Restarted = func() { log.Restarted(time.Since(start)) }
 		faults.Go(func() {
-			site := r.stage.site(func(what string) { trouble.Store(what) })
 			if faultErr = r.scenario.Inject(run, site, load.Duration); faultErr != nil {
 				faultErr = fmt.Errorf("scenario %s: %w", r.scenario.Name, faultErr)
 				cancel(faultErr)
 			}
 		})
 	}
-	unsent := traffic.Drive(run, load, start, instances, log)
+	unsent := traffic.Drive(run, load, start, fleet, checker, log)
 	primary, replicas, cpuErr := r.stage.cpu()
 	cancel(nil)
 	time.Sleep(2 * truth.Interval)
@@ -78,16 +91,51 @@ func (r *runner) serve(ctx context.Context, s strategy.Strategy) (*report.Figure
 }
 
 // open starts the application instances.
-func (r *runner) open(ctx context.Context, s strategy.Strategy, nodes strategy.Nodes) (open []strategy.Instance, err error) {
-	cfg := strategy.Config{PoolSize: int32(r.cfg.poolSize()), Wait: r.cfg.Wait}
+func (r *runner) open(ctx context.Context, s strategy.Strategy) (open []strategy.Instance, err error) {
 	for i := range r.cfg.Instances {
-		instance, err := s.Open(ctx, i, nodes, cfg)
+		instance, err := r.openOne(ctx, s, i)
 		if err != nil {
-			return open, fmt.Errorf("open instance %d: %w", i, err)
+			return open, err
 		}
 		open = append(open, instance)
 	}
 	return open, nil
+}
+
+func (r *runner) openOne(ctx context.Context, s strategy.Strategy, number int) (strategy.Instance, error) {
+	cfg := strategy.Config{PoolSize: int32(r.cfg.poolSize()), ConnLifetime: r.scenario.ConnLifetime, Wait: r.cfg.Wait}
+	instance, err := s.Open(ctx, number, r.stage.nodes(), cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open instance %d: %w", number, err)
+	}
+	return instance, nil
+}
+
+// replacer returns what replaces an instance by a new one.
+func (r *runner) replacer(s strategy.Strategy, fleet *traffic.Fleet) func(context.Context, int) error {
+	return func(ctx context.Context, number int) error {
+		next, err := r.openOne(ctx, s, number)
+		if err != nil {
+			return err
+		}
+		fleet.Replace(number, next)
+		return nil
+	}
+}
+
+// witness returns what makes statements that write the witness. The checker
+// learns of each version before anybody can see it.
+func witness(load traffic.Load, checker *check.Checker) func() string {
+	if !load.Witness {
+		return nil
+	}
+	writer := checker.Session(-1, load.WitnessKey())
+	version := int64(0)
+	return func() string {
+		version++
+		writer.Writing(version)
+		return fmt.Sprintf("update %s set v = %d where k = %d", strategy.Table, version, load.WitnessKey())
+	}
 }
 
 // replicas are the addresses for the lab's own looks.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,6 +20,9 @@ import (
 // appRole is the role that strategies connect as: it may log in, and read and
 // write the lab's table. Routing that needs more would not do for applications.
 const appRole = "lab_app"
+
+// settingsTime bounds how long it takes to take settings back.
+const settingsTime = 30 * time.Second
 
 // ErrNoServer means that PostgreSQL's server programs were not found. Its
 // message says how to get them.
@@ -75,9 +79,36 @@ func (s *stage) nodes() strategy.Nodes {
 	return n
 }
 
-// site is what a scenario may do to the cluster.
-func (s *stage) site(say func(string)) *fault.Site {
-	site := &fault.Site{Primary: s.Primary(), Say: say}
+// configure brings the settings into force that the strategy relies on, and
+// returns what takes them back, also after an error.
+func (s *stage) configure(ctx context.Context, st strategy.Strategy) (undo func() error, err error) {
+	c, ok := st.(strategy.Configurer)
+	if !ok {
+		return func() error { return nil }, nil
+	}
+	settings := c.PrimarySettings(len(s.Replicas()))
+	names := slices.Sorted(maps.Keys(settings))
+	undo = func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settingsTime)
+		defer cancel()
+		var errs []error
+		for _, name := range names {
+			errs = append(errs, fault.Alter(ctx, s.Primary(), name, ""))
+		}
+		return errors.Join(errs...)
+	}
+	for _, name := range names {
+		if err := fault.Alter(ctx, s.Primary(), name, settings[name]); err != nil {
+			return undo, fmt.Errorf("%s asks for %s = %s: %w", st.Name(), name, settings[name], err)
+		}
+	}
+	return undo, nil
+}
+
+// site is the cluster that a scenario is let loose on; the caller adds what the
+// scenario may do to the application.
+func (s *stage) site() *fault.Site {
+	site := &fault.Site{Primary: s.Primary(), Table: strategy.Table}
 	for _, r := range s.Replicas() {
 		site.Replicas = append(site.Replicas, r)
 	}

@@ -22,7 +22,7 @@ func warmUp(ctx context.Context, instances []strategy.Instance, firstKey int64) 
 	for n, instance := range instances {
 		for i := range int64(warmSessions) {
 			wg.Go(func() {
-				s := &strategy.Session{ID: -1}
+				s := &strategy.Session{ID: -1 - int(i)} // none of the load's
 				keys := []int64{firstKey + i}
 				for round := range warmRounds {
 					if ctx.Err() != nil {

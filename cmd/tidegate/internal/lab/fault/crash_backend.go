@@ -21,6 +21,7 @@ var crashBackend = Scenario{
 	Name:          "crash-backend",
 	About:         "one process of a replica is killed with signal 9, again and again, and what it shows goes back",
 	Fresh:         true,
+	Errors:        true,
 	Opportunities: 100,
 	Settings: map[string]string{
 		"shared_buffers":        "256MB",

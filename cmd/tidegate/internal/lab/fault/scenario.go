@@ -22,6 +22,23 @@ type Scenario struct {
 	// scenario leaves one behind that differs from a new one.
 	Fresh bool
 
+	// Strategies are what a run compares when nobody says; nil means the usual
+	// ones.
+	Strategies []string
+	// Errors says that the scenario ends connections in the middle of an answer.
+	// Nobody can take back the rows that were delivered by then, so that such a
+	// read may fail. No other may, and in no other scenario.
+	Errors bool
+
+	// WritesEnd is the part of the run after which the sessions only read. Zero
+	// means that they write to the end.
+	WritesEnd float64
+	// Witness adds the row that [Site.Witness] writes to every read.
+	Witness bool
+	// ConnLifetime is how long the connections of every strategy live. Zero means
+	// what their pools have by themselves.
+	ConnLifetime time.Duration
+
 	// Opportunities is how many reads per 10 s of load have to be in danger (see
 	// truth.Opportunities) for a run to say anything. Zero asks for none.
 	Opportunities int
@@ -38,7 +55,10 @@ func (s Scenario) Wanted(duration time.Duration) int {
 
 // All lists the scenarios.
 func All() []Scenario {
-	return []Scenario{steady, lagSpike, crashBackend}
+	return []Scenario{
+		steady, lagSpike, allLag, slowStandbyApply, bulkWrite, idle, idleWriter,
+		crashBackend, restartReplica, killReplica, ddl, churn, deploy,
+	}
 }
 
 // Names lists the names of all scenarios.

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,12 +16,37 @@ type Server interface {
 	// KillBackend kills one server process with signal 9 and returns when the
 	// server has noticed.
 	KillBackend(pid int) error
+	// Kill kills all processes of the server with signal 9.
+	Kill() error
+	// Start starts a server that does not run and returns when it takes
+	// connections.
+	Start(ctx context.Context) error
+	// Restart stops the server in order and starts it again.
+	Restart(ctx context.Context) error
 }
 
 // Site is the cluster that a scenario is let loose on.
 type Site struct {
 	Primary  Server
 	Replicas []Server
+	// Table is the table that the sessions read and write: k bigint, v bigint.
+	Table string
+	// Witness returns a statement that gives the witness a new version: a row of
+	// the table that every read of a scenario with a witness asks for. Run it in
+	// a transaction, and sessions see from when on that is visible.
+	Witness func() string
+	// ApplyDelay is how much later than the primary a slow standby applies.
+	ApplyDelay time.Duration
+
+	// Instances is the number of application instances. Replace puts a new one in
+	// the place of one of them, counted from 0, and returns when the old one has
+	// answered what it was asked and is closed.
+	Instances int
+	Replace   func(ctx context.Context, instance int) error
+
+	// Restarted tells that a server goes down now, for good or to come back:
+	// figures are counted from one such moment to the next.
+	Restarted func()
 	// Say tells whoever watches what is wrong now; empty means nothing is.
 	Say func(what string)
 }
@@ -89,6 +115,34 @@ func caughtUp(ctx context.Context, primary, replica Server) error {
 		return err
 	}
 	return until(ctx, replica, "select pg_last_wal_replay_lsn() >= $1::text::pg_lsn", lsn)
+}
+
+// repair undoes a fault, also when the run was cut short: the cluster may be
+// used again. A failure joins err.
+func repair(ctx context.Context, err *error, undo func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), repairTime)
+	defer cancel()
+	if e := undo(ctx); e != nil {
+		*err = errors.Join(*err, fmt.Errorf("undo: %w", e))
+	}
+}
+
+// Alter changes a setting of a running server that takes effect by a reload, and
+// returns when the server has read it. An empty value takes the change back.
+func Alter(ctx context.Context, s Server, name, value string) error {
+	change := "alter system reset " + name
+	if value != "" {
+		change = "alter system set " + name + " = '" + value + "'"
+	}
+	if err := on(ctx, s, change); err != nil {
+		return err
+	}
+	if err := on(ctx, s, "select pg_reload_conf()"); err != nil {
+		return err
+	}
+	// ALTER SYSTEM keeps its settings in a file of its own.
+	return until(ctx, s, `select $2 = exists (
+		select from pg_settings where name = $1 and sourcefile like '%/postgresql.auto.conf')`, name, value != "")
 }
 
 func hangUp(conn *pgx.Conn) {

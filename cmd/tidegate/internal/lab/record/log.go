@@ -1,11 +1,19 @@
 package record
 
+import (
+	"sync"
+	"time"
+)
+
 // Log collects the operations of one run. Each session's part is touched by
 // that session's goroutine alone, so Add takes no lock; everything else may be
 // called when the sessions have ended.
 type Log struct {
 	Live     Live
 	sessions [][]Op
+
+	mu       sync.Mutex
+	restarts []time.Duration
 }
 
 // NewLog returns a log for so many sessions, numbered from 0.
@@ -21,6 +29,21 @@ func (l *Log) Add(op Op) {
 
 // Sessions returns the histories, one for each session.
 func (l *Log) Sessions() [][]Op { return l.sessions }
+
+// Restarted notes that a server was restarted, at a time that counts from the
+// start of the run and is not before the last one. It may be called at any time.
+func (l *Log) Restarted(at time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.restarts = append(l.restarts, at)
+}
+
+// Restarts returns the times of the restarts, in order.
+func (l *Log) Restarts() []time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]time.Duration(nil), l.restarts...)
+}
 
 // FirstError returns the earliest operation that failed, or nil.
 func (l *Log) FirstError() *Op {

@@ -62,3 +62,13 @@ func TestViolationsReadWell(t *testing.T) {
 		}
 	}
 }
+
+func TestLogKeepsRestarts(t *testing.T) {
+	t.Parallel()
+	log := record.NewLog(1)
+	log.Restarted(3)
+	log.Restarted(5)
+	if got := log.Restarts(); len(got) != 2 || got[0] != 3 || got[1] != 5 {
+		t.Errorf("got %v", got)
+	}
+}

@@ -46,6 +46,12 @@ type Answer struct {
 	// Shed says that the strategy refused the read to protect the primary. It
 	// comes with an error.
 	Shed bool
+	// Reason is the strategy's word for why the read went where it went, empty
+	// for one that has none.
+	Reason string
+	// Begun says that the read failed after it had delivered a row. It comes with
+	// an error.
+	Begun bool
 }
 
 // Op is the record of one operation. Times count from the start of the run.
@@ -62,8 +68,10 @@ type Op struct {
 	// Key and Version are what a write wrote.
 	Key, Version int64
 
-	// Asked are the keys that a read asked for, each once.
+	// Asked are the keys that a read asked for, each once. Strong says that the
+	// answer had to be the newest.
 	Asked  []int64
+	Strong bool
 	Answer Answer
 
 	// AfterWrite says that this is the session's first read since its last

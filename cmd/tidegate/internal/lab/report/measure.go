@@ -14,54 +14,37 @@ import (
 // name, opportunities, unsent operations and CPU times.
 func Measure(log *record.Log) Figures {
 	var f Figures
-	var ordinary, later, now, writes, late []time.Duration
-	afterWrite, afterWriteReplica := 0, 0
+	var t times
 	for _, ops := range log.Sessions() {
 		for i := range ops {
 			op := &ops[i]
-			late = append(late, op.Start-op.Due)
+			t.late = append(t.late, op.Start-op.Due)
 			switch {
 			case op.Answer.Shed:
 				f.Shed++
-				continue
 			case op.Err != nil:
-				f.Errors++
-				continue
+				f.failed(op)
 			case op.Kind == record.Write:
 				f.Writes++
-				writes = append(writes, op.Latency())
-				continue
-			}
-			f.Reads++
-			count(&f.StaleReads, op.Broke(record.ReadYourWrites))
-			count(&f.BackwardsReads, op.Broke(record.MonotonicReads))
-			count(&f.UnrealReads, op.Broke(record.RealRows))
-			count(&f.UnprovenReads, op.Answer.Unproven)
-			count(&f.ReplicaReads, op.Answer.Replica)
-			count(&f.Fallbacks, op.Answer.Fallback)
-			count(&f.Waits, op.Answer.Waited)
-			switch {
-			case !op.AfterWrite:
-				ordinary = append(ordinary, op.Latency())
-			case op.AtOnce:
-				now = append(now, op.Latency())
-			case op.SinceWrite >= traffic.LaterReadDelay:
-				later = append(later, op.Latency())
-			}
-			if op.AfterWrite {
-				afterWrite++
-				count(&afterWriteReplica, op.Answer.Replica)
+				t.writes = append(t.writes, op.Latency())
+			default:
+				f.read(op)
+				t.read(op)
 			}
 		}
 	}
 	f.ReplicaShare = share(f.ReplicaReads, f.Reads)
-	f.ReadAfterWriteReplicaShare = share(afterWriteReplica, afterWrite)
-	f.ReadAfterWriteP50us = percentile(later, 0.5)
-	f.ReadAfterWriteNowP50us = percentile(now, 0.5)
-	f.ReadP50us = percentile(ordinary, 0.5)
-	f.ReadP99us = percentile(ordinary, 0.99)
-	f.WriteP50us = percentile(writes, 0.5)
-	f.LateP99us = percentile(late, 0.99)
+	f.CausalReplicaShare = share(f.ReplicaReads, f.Reads-f.StrongReads)
+	f.ReadAfterWriteReplicaShare = share(t.afterWriteReplica, t.afterWrite)
+	f.ReadAfterWriteP50us = percentile(t.later, 0.5)
+	f.ReadAfterWriteNowP50us = percentile(t.now, 0.5)
+	f.ReadP50us = percentile(t.ordinary, 0.5)
+	f.ReadP99us = percentile(t.ordinary, 0.99)
+	f.WriteP50us = percentile(t.writes, 0.5)
+	f.WriteP99us = percentile(t.writes, 0.99)
+	f.LateP99us = percentile(t.late, 0.99)
+	f.WriteStallUs = writeStall(log.Sessions()).Microseconds()
+	f.UnpromptedWaitsMax = unpromptedWaits(log.Sessions(), log.Restarts())
 	if op := log.FirstError(); op != nil {
 		f.FirstError = fmt.Sprintf("%s of session %d at %.3f s: %v", op.Kind, op.Session, op.Start.Seconds(), op.Err)
 	}
@@ -70,6 +53,63 @@ func Measure(log *record.Log) Figures {
 			op.Violations[0], since(op), op.Instance, op.Answer.Node, op.Start.Seconds())
 	}
 	return f
+}
+
+// failed counts an operation that ended in an error.
+func (f *Figures) failed(op *record.Op) {
+	f.Errors++
+	switch {
+	case op.Kind == record.Write:
+		f.WriteErrors++
+	case op.Answer.Begun:
+		f.ReadErrorsAfterRow++
+	default:
+		f.ReadErrorsBeforeRow++
+	}
+}
+
+// read counts an answer.
+func (f *Figures) read(op *record.Op) {
+	f.Reads++
+	a := &op.Answer
+	count(&f.StaleReads, op.Broke(record.ReadYourWrites))
+	count(&f.BackwardsReads, op.Broke(record.MonotonicReads))
+	count(&f.UnrealReads, op.Broke(record.RealRows))
+	count(&f.StrongReads, op.Strong)
+	count(&f.ReplicaReads, a.Replica)
+	count(&f.Fallbacks, a.Fallback)
+	count(&f.Waits, a.Waited)
+	count(&f.UnprovenReads, a.Unproven)
+	if a.Unproven {
+		f.UnprovenBy.add(a.Reason)
+	}
+	if !a.Replica {
+		f.PrimaryReadsBy.add(a.Reason)
+	}
+}
+
+// times are the latencies of a run, sorted into those that are compared.
+type times struct {
+	ordinary, later, now, writes, late []time.Duration
+	afterWrite, afterWriteReplica      int
+}
+
+func (t *times) read(op *record.Op) {
+	if op.Strong {
+		return
+	}
+	switch {
+	case !op.AfterWrite:
+		t.ordinary = append(t.ordinary, op.Latency())
+	case op.AtOnce:
+		t.now = append(t.now, op.Latency())
+	case op.SinceWrite >= traffic.LaterReadDelay:
+		t.later = append(t.later, op.Latency())
+	}
+	if op.AfterWrite {
+		t.afterWrite++
+		count(&t.afterWriteReplica, op.Answer.Replica)
+	}
 }
 
 func since(op *record.Op) string {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -58,7 +59,7 @@ func TestMeasure(t *testing.T) {
 	log := record.NewLog(1)
 	for _, op := range []record.Op{
 		read(100, nil),
-		read(300, func(op *record.Op) { op.Answer.Replica, op.Answer.Fallback = false, true }),
+		read(300, func(op *record.Op) { op.Answer.Replica, op.Answer.Fallback, op.Answer.Reason = false, true, "behind" }),
 		read(200, func(op *record.Op) { op.Answer.Unproven = true }),
 		read(700, func(op *record.Op) { op.AfterWrite, op.AtOnce, op.Answer.Waited = true, true, true }),
 		read(110, func(op *record.Op) { op.AfterWrite, op.SinceWrite = true, 5*time.Millisecond }),
@@ -70,8 +71,18 @@ func TestMeasure(t *testing.T) {
 		read(9000, func(op *record.Op) { op.AfterWrite, op.SinceWrite = true, time.Millisecond }),
 		read(1, func(op *record.Op) { op.Err, op.Answer.Shed = bad, true }),
 		read(2, func(op *record.Op) { op.Err = bad }),
+		read(2, func(op *record.Op) { op.Err, op.Answer.Begun = bad, true }),
+		read(2, func(op *record.Op) { op.Err, op.Answer.Begun = bad, true }),
 		{Kind: record.Write, End: 600 * time.Microsecond},
-		{Kind: record.Write, End: 800 * time.Microsecond, Err: bad},
+		{Kind: record.Write, End: 500 * time.Microsecond},
+		{Kind: record.Write, Due: 100 * time.Microsecond, Start: 100 * time.Microsecond, End: 800 * time.Microsecond, Err: bad},
+		// Strong reads count as reads, and as no others' latency.
+		read(5000, func(op *record.Op) {
+			op.Strong, op.Answer.Replica, op.Answer.Reason, op.Answer.Unproven = true, false, "strong", true
+		}),
+		read(6000, func(op *record.Op) {
+			op.Strong, op.AfterWrite, op.AtOnce, op.Answer.Replica, op.Answer.Reason = true, true, true, false, "strong"
+		}),
 		read(150, func(op *record.Op) {
 			op.Violations = []record.Violation{{Promise: record.ReadYourWrites}, {Promise: record.MonotonicReads}}
 		}),
@@ -85,20 +96,24 @@ func TestMeasure(t *testing.T) {
 	}
 	got.FirstError, got.FirstViolation = "", ""
 	want := Figures{
-		Writes: 1, Reads: 10, StaleReads: 1, BackwardsReads: 1, UnrealReads: 1, UnprovenReads: 1,
-		ReplicaReads: 8, ReplicaShare: 0.8, ReadAfterWriteReplicaShare: 0.8,
+		Writes: 2, Reads: 12, StaleReads: 1, BackwardsReads: 1, UnrealReads: 1, UnprovenReads: 2,
+		ReplicaReads: 8, ReplicaShare: 0.6667, CausalReplicaShare: 0.8, StrongReads: 2, ReadAfterWriteReplicaShare: 0.8,
 		ReadAfterWriteP50us: 120, ReadAfterWriteNowP50us: 700,
-		Fallbacks: 1, Waits: 1, Shed: 1, Errors: 2,
-		ReadP50us: 150, ReadP99us: 300, WriteP50us: 600,
+		Fallbacks: 1, Waits: 1, Shed: 1,
+		Errors: 4, ReadErrorsBeforeRow: 1, ReadErrorsAfterRow: 2, WriteErrors: 1,
+		ReadP50us: 150, ReadP99us: 300, WriteP50us: 500, WriteP99us: 600, WriteStallUs: 500,
+		PrimaryReadsBy:     Reasons{"behind": 1, "none": 1, "strong": 2},
+		UnprovenBy:         Reasons{"none": 1, "strong": 1},
+		UnpromptedWaitsMax: 1,
 	}
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
 
 func TestMeasureNothing(t *testing.T) {
 	t.Parallel()
-	if got := Measure(record.NewLog(3)); got != (Figures{}) {
+	if got := Measure(record.NewLog(3)); !reflect.DeepEqual(got, Figures{}) {
 		t.Errorf("got %+v", got)
 	}
 }

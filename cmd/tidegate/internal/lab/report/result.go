@@ -3,8 +3,12 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // Result is what a run of the lab found out. The names and the order of its
@@ -49,7 +53,8 @@ type Figures struct {
 	Shed      int `json:"shed"`      // the read was refused to protect the primary
 	Errors    int `json:"errors"`    // of reads and writes, without the shed ones
 
-	// The other latencies are of all other reads and of the writes.
+	// The other latencies are of all other reads but the strong ones, and of the
+	// writes.
 	ReadP50us  int64 `json:"read_p50_us"`
 	ReadP99us  int64 `json:"read_p99_us"`
 	WriteP50us int64 `json:"write_p50_us"`
@@ -58,8 +63,37 @@ type Figures struct {
 	PrimaryCPUs float64 `json:"primary_cpu_s"`
 	ReplicaCPUs float64 `json:"replica_cpu_s"`
 
+	// ReadErrorsBeforeRow and ReadErrorsAfterRow split the reads among the errors
+	// by whether a row had been delivered; WriteErrors are the rest.
+	ReadErrorsBeforeRow int `json:"read_errors_before_row"`
+	ReadErrorsAfterRow  int `json:"read_errors_after_row"`
+	WriteErrors         int `json:"write_errors"`
+
+	WriteP99us int64 `json:"write_p99_us"`
+	// WriteStallUs is the longest time in which writes were waiting and none was
+	// acknowledged.
+	WriteStallUs int64 `json:"write_stall_us"`
+
+	// PrimaryReadsBy and UnprovenBy count the reads that the primary answered, and
+	// those that were marked unproven, by the strategy's reason.
+	PrimaryReadsBy Reasons `json:"primary_reads_by_reason"`
+	UnprovenBy     Reasons `json:"unproven_reads_by_reason"`
+
+	// UnpromptedWaitsMax is the most waits of one session from one restart of a
+	// server to the next that the session did nothing to cause. Without a restart
+	// the whole run counts.
+	UnpromptedWaitsMax int `json:"unprompted_waits_max"`
+
+	// StrongReads asked for the newest answer; CausalReplicaShare is the replicas'
+	// share of all others.
+	StrongReads        int     `json:"strong_reads"`
+	CausalReplicaShare float64 `json:"causal_replica_share"`
+
 	// What follows is for people, not for --json.
 
+	// Held says that the strategy holds writes back until replicas have them: few
+	// reads in danger are then its own doing.
+	Held bool `json:"-"`
 	// UnrealReads hold rows that cannot be: the lab or a server is broken.
 	UnrealReads int `json:"-"`
 	// LateP99us is how late operations began, Unsent how many never did because
@@ -69,6 +103,39 @@ type Figures struct {
 	// FirstError and FirstViolation are the earliest of their kind, or empty.
 	FirstError     string `json:"-"`
 	FirstViolation string `json:"-"`
+}
+
+// Reasons counts reads by the word for their reason. Nil has none.
+type Reasons map[string]int
+
+// add counts one more. A strategy without a word for it has "none".
+func (r *Reasons) add(reason string) {
+	if *r == nil {
+		*r = Reasons{}
+	}
+	if reason == "" {
+		reason = "none"
+	}
+	(*r)[reason]++
+}
+
+// String lists the reasons, the commonest first.
+func (r Reasons) String() string {
+	words := slices.SortedFunc(maps.Keys(r), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r[b], r[a]), cmp.Compare(a, b))
+	})
+	for i, w := range words {
+		words[i] = thousands(r[w]) + " " + w
+	}
+	return strings.Join(words, ", ")
+}
+
+// MarshalJSON implements json.Marshaler: no reasons are an empty object.
+func (r Reasons) MarshalJSON() ([]byte, error) {
+	if r == nil {
+		return []byte("{}"), nil
+	}
+	return json.Marshal(map[string]int(r))
 }
 
 // JSON writes the result as one object on one line.

@@ -64,22 +64,31 @@ var groups = []group{
 		},
 	},
 	{
-		"How long did it take?",
+		"How long did reads take?",
 		"Microseconds, the median but for p99; the reads after an own write are the first ones,\n" +
 			"half of them at once and half 5 ms or more after it.",
 		[]column{
 			{"read", micros(func(f *Figures) int64 { return f.ReadP50us })},
 			{"read p99", micros(func(f *Figures) int64 { return f.ReadP99us })},
-			{"write", micros(func(f *Figures) int64 { return f.WriteP50us })},
 			{"read after write", micros(func(f *Figures) int64 { return f.ReadAfterWriteP50us })},
 			{"at once", micros(func(f *Figures) int64 { return f.ReadAfterWriteNowP50us })},
+		},
+	},
+	{
+		"How long did writes take?",
+		"Microseconds; the longest stall is the longest time in which writes waited and none was\n" +
+			"acknowledged.",
+		[]column{
+			{"writes", number(func(f *Figures) int { return f.Writes })},
+			{"write", micros(func(f *Figures) int64 { return f.WriteP50us })},
+			{"write p99", micros(func(f *Figures) int64 { return f.WriteP99us })},
+			{"longest stall", micros(func(f *Figures) int64 { return f.WriteStallUs })},
 		},
 	},
 	{
 		"What did it cost?",
 		"CPU seconds of the servers while the load ran.",
 		[]column{
-			{"writes", number(func(f *Figures) int { return f.Writes })},
 			{"primary", seconds(func(f *Figures) float64 { return f.PrimaryCPUs })},
 			{"all replicas", seconds(func(f *Figures) float64 { return f.ReplicaCPUs })},
 		},
@@ -114,20 +123,5 @@ func (r *Result) Table(w io.Writer) {
 	}
 	for i := range r.Strategies {
 		r.Strategies[i].notes(w)
-	}
-}
-
-// lateEnough is how late the load may begin without a remark: less is what
-// timers and a busy machine take.
-const lateEnough = 50_000
-
-// notes says what a reader must know to trust the figures.
-func (f *Figures) notes(w io.Writer) {
-	if f.LateP99us > lateEnough || f.Unsent > 0 && f.Unsent > (f.Reads+f.Writes)/100 {
-		fmt.Fprintf(w, "\n%s could not keep up: 1 %% of the operations began more than %d ms late and %s never began; latencies hide that.\n",
-			f.Name, f.LateP99us/1000, thousands(f.Unsent))
-	}
-	if f.FirstError != "" {
-		fmt.Fprintf(w, "\n%s's first error: %s\n", f.Name, f.FirstError)
 	}
 }

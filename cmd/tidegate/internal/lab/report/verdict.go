@@ -10,10 +10,14 @@ const Ours = "tidegate"
 
 // The exit statuses of the lab.
 const (
-	StatusKept    = 0 // ours has no violation
+	StatusKept    = 0 // ours has neither a violation nor an error that it must not have
 	StatusBroken  = 1 // ours has one
 	StatusNothing = 2 // the run says nothing
 )
+
+// Carried is ours with sessions in memory that catch up when they are lost. It
+// keeps the same promises.
+const Carried = "tidegate-memory"
 
 // Verdict is the outcome of a run in one line, and the exit status.
 type Verdict struct {
@@ -21,21 +25,36 @@ type Verdict struct {
 	Line   string
 }
 
-// Judge gives the verdict on a run that needed wanted opportunities for each
-// strategy, and that was cut short if interrupted.
-//
-// A violation counts even when nothing else of the run does.
-func Judge(r *Result, wanted int, interrupted bool) Verdict {
+// Terms are what a scenario asks of a run.
+type Terms struct {
+	// Opportunities is how many each strategy must have had.
+	Opportunities int
+	// Errors says that reads may fail after a row was delivered.
+	Errors bool
+	// Interrupted says that the run was cut short.
+	Interrupted bool
+}
+
+// Judge gives the verdict on a run. A violation counts even when nothing else of
+// the run does, and so does an error that the scenario is no reason for.
+func Judge(r *Result, terms Terms) Verdict {
 	for _, f := range r.Strategies {
-		if f.Name == Ours && f.StaleReads+f.BackwardsReads+f.UnrealReads > 0 {
+		if f.Name != Ours && f.Name != Carried {
+			continue
+		}
+		if f.StaleReads+f.BackwardsReads+f.UnrealReads > 0 {
 			return Verdict{StatusBroken, fmt.Sprintf("%s BROKE ITS PROMISE: %s; first: %s. Next: run again with --seed %d and report it",
 				f.Name, violations(&f), f.FirstViolation, r.Seed)}
+		}
+		if what := f.inexcusable(terms); what != "" {
+			return Verdict{StatusBroken, fmt.Sprintf("%s FAILED WITHOUT NEED: %s; first: %s. Next: run again with --seed %d and report it",
+				f.Name, what, f.FirstError, r.Seed)}
 		}
 	}
 	nothing := func(format string, args ...any) Verdict {
 		return Verdict{StatusNothing, "no verdict: " + fmt.Sprintf(format, args...)}
 	}
-	if interrupted {
+	if terms.Interrupted {
 		return nothing("interrupted; run again and let it end")
 	}
 	for _, f := range r.Strategies {
@@ -44,8 +63,8 @@ func Judge(r *Result, wanted int, interrupted bool) Verdict {
 			return nothing("%s answered no read (%s); look at the server's logs with --keep-logs", f.Name, f.FirstError)
 		case f.UnrealReads > 0:
 			return nothing("%s was given rows that cannot be (%s); a server or the lab is broken, report it with --seed %d", f.Name, f.FirstViolation, r.Seed)
-		case f.Opportunities < wanted:
-			return nothing("only %s of %s's reads were in danger, %s are wanted; run again with a higher --rate or a longer --duration", thousands(f.Opportunities), f.Name, thousands(wanted))
+		case f.Opportunities < terms.Opportunities && !f.Held:
+			return nothing("only %s of %s's reads were in danger, %s are wanted; run again with a higher --rate or a longer --duration", thousands(f.Opportunities), f.Name, thousands(terms.Opportunities))
 		}
 	}
 	var parts []string
@@ -53,6 +72,26 @@ func Judge(r *Result, wanted int, interrupted bool) Verdict {
 		parts = append(parts, fmt.Sprintf("%s: %s in %s reads, %s of them in danger", f.Name, violations(&f), thousands(f.Reads), thousands(f.Opportunities)))
 	}
 	return Verdict{StatusKept, strings.Join(parts, "; ")}
+}
+
+// inexcusable tells of the errors that ours must not have: no scenario breaks
+// the primary, and a read can go elsewhere until its first row is delivered.
+// From then on only a scenario that breaks connections is an excuse. Empty means
+// that there is none.
+func (f *Figures) inexcusable(terms Terms) string {
+	var parts []string
+	add := func(n int, what string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", thousands(n), what))
+		}
+	}
+	add(f.ReadErrorsBeforeRow, "reads failed before their first row")
+	if !terms.Errors {
+		add(f.ReadErrorsAfterRow, "reads failed after their first row")
+	}
+	add(f.WriteErrors, "writes failed")
+	add(f.Shed, "reads were refused")
+	return strings.Join(parts, ", ")
 }
 
 func violations(f *Figures) string {

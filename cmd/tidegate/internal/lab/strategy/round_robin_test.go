@@ -1,49 +1,11 @@
 package strategy_test
 
 import (
-	"fmt"
-	"regexp"
 	"testing"
 
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/record"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/strategy"
-	"github.com/tidegatedb/tidegate/internal/pgcluster"
 )
-
-func TestStrategies(t *testing.T) {
-	t.Parallel()
-	for _, name := range strategy.Names() {
-		s, err := strategy.Find(name)
-		if err != nil || s.Name() != name || s.About() == "" {
-			t.Errorf("%s: found %v, %v", name, s, err)
-		}
-		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`).MatchString(name) {
-			t.Errorf("name %q", name)
-		}
-	}
-	if _, err := strategy.Find("coin-toss"); err == nil {
-		t.Error("there is a strategy coin-toss")
-	}
-}
-
-// newCluster starts a cluster with the lab's table and an unprivileged role.
-func newCluster(t *testing.T) (*pgcluster.Cluster, strategy.Nodes) {
-	t.Helper()
-	c := pgcluster.ForTest(t, pgcluster.Config{Replicas: 2})
-	sql := fmt.Sprintf(`create role app login; create table %[1]s (k bigint primary key, v bigint not null);
-		insert into %[1]s select k, 0 from generate_series(0, 9) k; grant select, update on %[1]s to app`, strategy.Table)
-	if _, err := c.Primary().SQL(t.Context(), "", sql); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Primary().WaitCaughtUp(t.Context(), 2); err != nil {
-		t.Fatal(err)
-	}
-	n := strategy.Nodes{Primary: c.Primary().DSN("app", "")}
-	for _, r := range c.Replicas() {
-		n.Replicas = append(n.Replicas, r.DSN("app", ""))
-	}
-	return c, n
-}
 
 // What a round-robin application does with healthy, broken and no replicas.
 func TestRoundRobin(t *testing.T) {

@@ -35,11 +35,29 @@ type Strategy interface {
 	Open(ctx context.Context, instance int, nodes Nodes, cfg Config) (Instance, error)
 }
 
+// Configurer is a strategy that relies on settings of the primary.
+type Configurer interface {
+	// PrimarySettings are the settings that the primary needs with so many
+	// standbys. They are in force before the first instance opens, and are taken
+	// back after the run.
+	PrimarySettings(standbys int) map[string]string
+}
+
+// Homebound is a strategy whose sessions must stay on one instance for as long
+// as that one runs, because what it knows of them does not travel.
+type Homebound interface {
+	// Homebound does nothing but mark the strategy.
+	Homebound()
+}
+
 // Instance is one running copy of the application. It is safe for concurrent
 // use, but no session uses it twice at the same time.
 type Instance interface {
 	// Read runs ReadSQL for the session and leaves the session's new token.
+	// Beside an error the answer says how far the read came.
 	Read(ctx context.Context, s *Session, keys []int64) (record.Answer, error)
+	// ReadStrong is Read for an answer that must be the newest there is.
+	ReadStrong(ctx context.Context, s *Session, keys []int64) (record.Answer, error)
 	// Write runs WriteSQL for the session and leaves the session's new token.
 	// An error means that the outcome is unknown.
 	Write(ctx context.Context, s *Session, key, version int64) error
@@ -84,26 +102,37 @@ func (c Config) tune(pool *pgxpool.Config) {
 	}
 }
 
-// All lists the strategies, in the order in which a run compares them.
+// All lists the strategies that `--strategies all` compares, in their order.
 func All() []Strategy {
-	return []Strategy{RoundRobin{}, Tidegate{}}
+	return []Strategy{PrimaryOnly{}, RoundRobin{}, Sticky{}, ProbePerRead{}, RemoteApply{}, Tidegate{}}
 }
 
-// Names lists the names of all strategies.
-func Names() []string {
-	var names []string
-	for _, s := range All() {
+// Carriers lists the variants of tidegate that carry sessions in another way.
+// They are for the scenario that shows what each way keeps.
+func Carriers() []Strategy {
+	return []Strategy{Memory{}, Memory{Forgets: true}}
+}
+
+// Usual names the strategies that a run compares when nobody says which.
+func Usual() []string { return []string{RoundRobin{}.Name(), Tidegate{}.Name()} }
+
+// Names lists the names of [All].
+func Names() []string { return names(All()) }
+
+func names(list []Strategy) (names []string) {
+	for _, s := range list {
 		names = append(names, s.Name())
 	}
 	return names
 }
 
-// Find returns the strategy with the name.
+// Find returns the strategy with the name, a carrier's included.
 func Find(name string) (Strategy, error) {
-	for _, s := range All() {
+	every := append(All(), Carriers()...)
+	for _, s := range every {
 		if s.Name() == name {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("there is no strategy %q; there are %s", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("there is no strategy %q; there are %s", name, strings.Join(names(every), ", "))
 }

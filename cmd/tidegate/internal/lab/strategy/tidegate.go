@@ -15,8 +15,7 @@ import (
 
 // Tidegate routes with this library: writes to the primary, causal reads to a
 // replica that provably has what the session must see. Its token is what an
-// HTTP client would carry: signed with a key that all instances share. Nothing
-// else of a session outlives an operation.
+// HTTP client would carry: signed with a key that all instances share.
 type Tidegate struct{}
 
 // Name implements Strategy.
@@ -33,7 +32,26 @@ func (Tidegate) Open(ctx context.Context, _ int, nodes Nodes, cfg Config) (Insta
 	if err != nil {
 		return nil, err
 	}
-	c := pgxgate.Config{Cluster: "lab", Wait: cfg.Wait}
+	return openGated(ctx, nodes, cfg, signed{keys})
+}
+
+// clusterName is what tokens call the lab's cluster.
+const clusterName = "lab"
+
+// strong is the class of the reads whose answer must be the newest.
+var strong = tidegate.Strong("lab-strong", "the lab wants a part of the reads to decide something")
+
+// carrier moves a session's history from one operation to the next.
+type carrier interface {
+	// load returns the session that goes on.
+	load(s *Session) (*tidegate.Session, error)
+	// save keeps what the session knows now.
+	save(s *Session, session *tidegate.Session) error
+}
+
+// openGated starts an instance whose sessions are carried in that way.
+func openGated(ctx context.Context, nodes Nodes, cfg Config, by carrier) (*gated, error) {
+	c := pgxgate.Config{Cluster: clusterName, Wait: cfg.Wait}
 	for _, dsn := range nodes.All() {
 		pool, err := pgxpool.ParseConfig(dsn)
 		if err != nil {
@@ -46,7 +64,86 @@ func (Tidegate) Open(ctx context.Context, _ int, nodes Nodes, cfg Config) (Insta
 	if err != nil {
 		return nil, err
 	}
-	return &gated{db: db, keys: keys}, nil
+	return &gated{db: db, by: by}, nil
+}
+
+type gated struct {
+	db *pgxgate.DB
+	by carrier
+}
+
+// Read implements Instance.
+func (g *gated) Read(ctx context.Context, s *Session, keys []int64) (record.Answer, error) {
+	return g.read(ctx, s, tidegate.Causal, keys)
+}
+
+// ReadStrong implements Instance.
+func (g *gated) ReadStrong(ctx context.Context, s *Session, keys []int64) (record.Answer, error) {
+	return g.read(ctx, s, strong, keys)
+}
+
+func (g *gated) read(ctx context.Context, s *Session, class tidegate.Class, keys []int64) (answer record.Answer, err error) {
+	err = g.with(ctx, s, func(ctx context.Context) error {
+		ctx, seen := tidegate.Observe(ctx)
+		rows, err := readRows(ctx, g.db.Read(class), keys)
+		d, _ := seen.Last()
+		answer = record.Answer{
+			Rows: rows, Node: d.Node, Reason: d.Reason.String(),
+			Replica:  err == nil && d.Role == tidegate.RoleReplica,
+			Fallback: err == nil && d.Role == tidegate.RolePrimary && d.Reason != tidegate.ReasonStrong,
+			Waited:   d.Waited > 0,
+			Unproven: d.Unproven,
+			Begun:    err != nil && len(rows) > 0,
+			// Without a primary there is nothing to protect: that is an error.
+			Shed: errors.Is(err, tidegate.ErrNotFresh) && !errors.Is(err, tidegate.ErrNoPrimary),
+		}
+		return err
+	})
+	return answer, err
+}
+
+// Write implements Instance.
+func (g *gated) Write(ctx context.Context, s *Session, key, version int64) error {
+	return g.with(ctx, s, func(ctx context.Context) error {
+		return write(ctx, g.db.Write(), key, version)
+	})
+}
+
+// with does something in the session that the carrier brings, and has it keep
+// what was done. It does so after a failure too: what a failed operation did or
+// saw belongs to the session.
+func (g *gated) with(ctx context.Context, s *Session, do func(context.Context) error) error {
+	session, err := g.by.load(s)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(tidegate.WithSession(ctx, session)), g.by.save(s, session))
+}
+
+// Close implements Instance.
+func (g *gated) Close() { g.db.Close() }
+
+// signed carries sessions by signed tokens. Nothing else of a session outlives
+// an operation.
+type signed struct{ keys *tidegate.Keyring }
+
+func (c signed) load(s *Session) (*tidegate.Session, error) {
+	if s.Token == "" {
+		return tidegate.NewSession(), nil
+	}
+	token, err := c.keys.Verify(s.Token)
+	if err != nil {
+		return nil, err
+	}
+	return tidegate.NewSession(token), nil
+}
+
+func (c signed) save(s *Session, session *tidegate.Session) error {
+	token, err := c.keys.Sign(session.Token())
+	if err == nil {
+		s.Token = token
+	}
+	return err
 }
 
 // labKeyring is the key ring of all instances, as a deployment would share it.
@@ -57,60 +154,3 @@ var labKeyring = sync.OnceValues(func() (*tidegate.Keyring, error) {
 	}
 	return tidegate.NewKeyring(tidegate.KeyringConfig{Keys: []tidegate.Key{{ID: "lab", Secret: secret}}})
 })
-
-type gated struct {
-	db   *pgxgate.DB
-	keys *tidegate.Keyring
-}
-
-// Read implements Instance.
-func (g *gated) Read(ctx context.Context, s *Session, keys []int64) (answer record.Answer, err error) {
-	err = g.with(ctx, s, func(ctx context.Context) error {
-		ctx, seen := tidegate.Observe(ctx)
-		answer.Rows, err = readRows(ctx, g.db.Read(tidegate.Causal), keys)
-		d, _ := seen.Last()
-		answer.Node = d.Node
-		answer.Replica = err == nil && d.Role == tidegate.RoleReplica
-		answer.Fallback = err == nil && d.Role == tidegate.RolePrimary
-		answer.Waited = d.Waited > 0
-		answer.Unproven = d.Unproven
-		// Without a primary there is nothing to protect: that is an error.
-		answer.Shed = errors.Is(err, tidegate.ErrNotFresh) && !errors.Is(err, tidegate.ErrNoPrimary)
-		return err
-	})
-	return answer, err
-}
-
-// Write implements Instance.
-func (g *gated) Write(ctx context.Context, s *Session, key, version int64) error {
-	return g.with(ctx, s, func(ctx context.Context) error {
-		tag, err := g.db.Write().Exec(ctx, WriteSQL, key, version)
-		if err != nil {
-			return err
-		}
-		return wroteOne(tag.RowsAffected(), key, version)
-	})
-}
-
-// with does something in the session that the token tells of, and leaves the
-// token that tells of what was done. It does so after a failure too: what a
-// failed operation did or saw belongs to the session.
-func (g *gated) with(ctx context.Context, s *Session, do func(context.Context) error) error {
-	session := tidegate.NewSession()
-	if s.Token != "" {
-		token, err := g.keys.Verify(s.Token)
-		if err != nil {
-			return err
-		}
-		session = tidegate.NewSession(token)
-	}
-	done := do(tidegate.WithSession(ctx, session))
-	signed, err := g.keys.Sign(session.Token())
-	if err == nil {
-		s.Token = signed
-	}
-	return errors.Join(done, err)
-}
-
-// Close implements Instance.
-func (g *gated) Close() { g.db.Close() }

@@ -14,22 +14,22 @@ import (
 // as a run that never ends. It is far above any latency worth reporting.
 const patience = 5 * time.Second
 
-// Drive runs the load against the instances until its duration is over or ctx
-// is done. Every operation that got a result is in the log when it returns, and
-// judged. Start is the moment that the records count from.
+// Drive runs the load against the fleet until its duration is over or ctx is
+// done. Every operation that got a result is in the log when it returns, and
+// judged by the checker, which is one for the load's keys. Start is the moment
+// that the records count from.
 //
 // The load is open: operations are due when the plan says so. One that is due
 // while its session is still busy queues, and its record says for how long. An
 // operation whose turn has not come when the duration ends is left out and
 // counted in unsent.
-func Drive(ctx context.Context, load Load, start time.Time, instances []strategy.Instance, log *record.Log) (unsent int) {
-	checker := check.New(load.Keys())
+func Drive(ctx context.Context, load Load, start time.Time, fleet *Fleet, checker *check.Checker, log *record.Log) (unsent int) {
 	left := make([]int, load.Sessions)
 	var wg sync.WaitGroup
 	for id := range load.Sessions {
 		wg.Go(func() {
 			d := driver{
-				load: load, start: start, instances: instances, log: log, id: id,
+				load: load, start: start, fleet: fleet, log: log, id: id,
 				session: &strategy.Session{ID: id},
 				checks:  checker.Session(id, int64(id)),
 			}
@@ -46,10 +46,10 @@ func Drive(ctx context.Context, load Load, start time.Time, instances []strategy
 // driver is one session. Its operations follow one another; between two of
 // them only the token in its strategy.Session moves.
 type driver struct {
-	load      Load
-	start     time.Time
-	instances []strategy.Instance
-	log       *record.Log
+	load  Load
+	start time.Time
+	fleet *Fleet
+	log   *record.Log
 
 	id      int
 	session *strategy.Session
@@ -102,7 +102,9 @@ func (d *driver) write(ctx context.Context, op *record.Op) {
 	op.Kind, op.Key, op.Version = record.Write, int64(d.id), d.version
 	d.checks.Writing(d.version)
 	op.Start = d.now()
-	op.Err = d.instances[op.Instance].Write(ctx, d.session, op.Key, op.Version)
+	d.fleet.serve(op.Instance, func(i strategy.Instance) {
+		op.Err = i.Write(ctx, d.session, op.Key, op.Version)
+	})
 	op.End = d.now()
 	if op.Err == nil {
 		d.checks.Wrote(d.version)
@@ -113,13 +115,19 @@ func (d *driver) write(ctx context.Context, op *record.Op) {
 func (d *driver) read(ctx context.Context, op *record.Op, step Step) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	op.Kind, op.Asked = record.Read, step.Keys
+	op.Kind, op.Asked, op.Strong = record.Read, step.Keys, step.Strong
 	op.Start = d.now()
 	if d.fresh {
 		d.fresh = false
 		op.AfterWrite, op.AtOnce, op.SinceWrite = true, step.Pace == AtOnce, op.Start-d.acked
 	}
-	op.Answer, op.Err = d.instances[op.Instance].Read(ctx, d.session, step.Keys)
+	d.fleet.serve(op.Instance, func(i strategy.Instance) {
+		read := i.Read
+		if step.Strong {
+			read = i.ReadStrong
+		}
+		op.Answer, op.Err = read(ctx, d.session, step.Keys)
+	})
 	op.End = d.now()
 	if op.Err == nil {
 		op.Violations = d.checks.Read(step.Keys, op.Answer.Rows)

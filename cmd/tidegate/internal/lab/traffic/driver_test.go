@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/check"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/record"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/strategy"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/traffic"
@@ -29,11 +30,12 @@ type app struct {
 	failWrite func(version int64) bool
 }
 
-func (a *app) instances(n int) (list []strategy.Instance) {
+func (a *app) fleet(n int) *traffic.Fleet {
+	var list []strategy.Instance
 	for range n {
 		list = append(list, a)
 	}
-	return list
+	return traffic.NewFleet(list...)
 }
 
 // serve takes the time of one operation and checks what every operation must
@@ -72,6 +74,12 @@ func (a *app) Read(ctx context.Context, s *strategy.Session, keys []int64) (reco
 
 var errUnknown = errors.New("outcome unknown")
 
+func (a *app) ReadStrong(ctx context.Context, s *strategy.Session, keys []int64) (record.Answer, error) {
+	answer, err := a.Read(ctx, s, keys)
+	answer.Reason = "strong"
+	return answer, err
+}
+
 func (a *app) Write(ctx context.Context, s *strategy.Session, key, version int64) error {
 	if err := a.serve(ctx, s, a.writeTime); err != nil {
 		return err
@@ -104,7 +112,7 @@ func drive(t *testing.T, l traffic.Load, a *app, with func(ctx context.Context) 
 		}
 		log = record.NewLog(l.Sessions)
 		start := time.Now()
-		unsent = traffic.Drive(ctx, l, start, a.instances(l.Instances), log)
+		unsent = traffic.Drive(ctx, l, start, a.fleet(l.Instances), check.New(l.Keys()), log)
 		took = time.Since(start)
 	})
 	if a.overlap || a.badToken {
@@ -259,7 +267,7 @@ func TestLostWritesAreFound(t *testing.T) {
 	var log *record.Log
 	synctest.Test(t, func(t *testing.T) {
 		log = record.NewLog(l.Sessions)
-		traffic.Drive(t.Context(), l, time.Now(), []strategy.Instance{lossy, lossy}, log)
+		traffic.Drive(t.Context(), l, time.Now(), traffic.NewFleet(lossy, lossy), check.New(l.Keys()), log)
 	})
 	if log.Live.Stale.Load() == 0 || log.FirstViolation() == nil {
 		t.Error("nothing was found")
@@ -304,4 +312,27 @@ func TestCutShort(t *testing.T) {
 	if unsent == 0 || log.Live.Reads.Load() == 0 {
 		t.Errorf("%d reads, %d operations left", log.Live.Reads.Load(), unsent)
 	}
+}
+
+// Strong reads are asked for as such, and recorded so.
+func TestStrongReads(t *testing.T) {
+	t.Parallel()
+	l := usual
+	l.Duration, l.Strong = 3*time.Second, 0.3
+	log, _, _ := drive(t, l, newApp(), nil)
+	strong, reads := 0.0, 0.0
+	for _, ops := range log.Sessions() {
+		for _, op := range ops {
+			if op.Strong != (op.Answer.Reason == "strong") {
+				t.Fatalf("a strong read: %v, answered as one: %q", op.Strong, op.Answer.Reason)
+			}
+			if op.Kind == record.Read {
+				reads++
+				if op.Strong {
+					strong++
+				}
+			}
+		}
+	}
+	near(t, "part of strong reads", strong/reads, 0.3, 0.1)
 }

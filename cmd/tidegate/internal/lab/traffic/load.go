@@ -30,14 +30,34 @@ type Load struct {
 	// Rate is the number of reads per second, over all sessions.
 	Rate float64
 	// Writes is the part of all operations that are writes, 0 to MaxWrites.
-	Writes   float64
+	Writes float64
+	// WritesEnd is when the writes end, from the start of the run; only reads
+	// follow. Zero means not before the run.
+	WritesEnd time.Duration
+	// Strong is the part of the reads that are strong, 0 to 1.
+	Strong float64
+	// Affinity keeps each session on one instance. Else they hop.
+	Affinity bool
+	// Witness adds a row that no session writes and every read asks for. When
+	// something else writes it, sessions see from when on that is visible.
+	Witness  bool
 	Duration time.Duration
 	Seed     uint64
 }
 
 // Keys is the number of rows that the load needs: one for each session to
-// write, and enough for one read.
-func (l Load) Keys() int { return max(l.Sessions, KeysPerRead) }
+// write, enough for one read, and the witness.
+func (l Load) Keys() int {
+	if l.Witness {
+		return l.ownKeys() + 1
+	}
+	return l.ownKeys()
+}
+
+func (l Load) ownKeys() int { return max(l.Sessions, KeysPerRead) }
+
+// WitnessKey is the key of the witness, behind all others.
+func (l Load) WitnessKey() int64 { return int64(l.ownKeys()) }
 
 // Pace says when a step begins.
 type Pace uint8
@@ -59,6 +79,7 @@ type Step struct {
 	Write    bool
 	Instance int
 	Keys     []int64 // of a read; the session's own comes first
+	Strong   bool    // of a read
 }
 
 // Steps plans the operations of one session. Its arrivals are a Poisson
@@ -71,18 +92,26 @@ func (l Load) Steps(session int) iter.Seq[Step] {
 	// each arrival. The arrival after the other half is not free to write.
 	x := l.Writes / (1 - l.Writes/2)
 	write := x / (1 - x/2)
-	gap := float64(l.Sessions) * (1 - x/2) / l.Rate * float64(time.Second)
+	readGap := float64(l.Sessions) / l.Rate * float64(time.Second)
+	gap := readGap * (1 - x/2)
+	writesEnd := float64(l.Duration)
+	if l.WritesEnd > 0 {
+		writesEnd = float64(l.WritesEnd)
+	}
 
 	return func(yield func(Step) bool) {
 		r := rand.New(rand.NewPCG(l.Seed, uint64(session)))
 		pace := Scheduled
 		for at := 0.0; ; {
+			if at >= writesEnd {
+				gap = readGap
+			}
 			at += r.ExpFloat64() * gap
 			if at >= float64(l.Duration) {
 				return
 			}
-			step := Step{Due: time.Duration(at), Pace: pace, Instance: r.IntN(l.Instances)}
-			if pace == Scheduled && r.Float64() < write {
+			step := Step{Due: time.Duration(at), Pace: pace, Instance: l.instance(r, session)}
+			if pace == Scheduled && r.Float64() < write && at < writesEnd {
 				step.Write = true
 				if !yield(step) {
 					return
@@ -91,9 +120,10 @@ func (l Load) Steps(session int) iter.Seq[Step] {
 					pace = Later
 					continue
 				}
-				step = Step{Due: step.Due, Pace: AtOnce, Instance: r.IntN(l.Instances)}
+				step = Step{Due: step.Due, Pace: AtOnce, Instance: l.instance(r, session)}
 			}
 			step.Keys = l.keys(r, session)
+			step.Strong = l.Strong > 0 && r.Float64() < l.Strong
 			if !yield(step) {
 				return
 			}
@@ -102,13 +132,25 @@ func (l Load) Steps(session int) iter.Seq[Step] {
 	}
 }
 
+// instance chooses where one step goes.
+func (l Load) instance(r *rand.Rand, session int) int {
+	n := r.IntN(l.Instances)
+	if l.Affinity {
+		return session % l.Instances
+	}
+	return n
+}
+
 // keys chooses the rows of one read.
 func (l Load) keys(r *rand.Rand, session int) []int64 {
 	keys := make([]int64, 1, KeysPerRead)
 	keys[0] = int64(session)
+	if l.Witness {
+		keys = append(keys, l.WitnessKey())
+	}
 next:
 	for len(keys) < KeysPerRead {
-		k := r.Int64N(int64(l.Keys()))
+		k := r.Int64N(int64(l.ownKeys()))
 		for _, have := range keys {
 			if k == have {
 				continue next
@@ -120,6 +162,10 @@ next:
 }
 
 func (l Load) String() string {
-	return fmt.Sprintf("%d sessions on %d instances, %.0f reads/s, %.0f %% writes, %s",
+	s := fmt.Sprintf("%d sessions on %d instances, %.0f reads/s, %.0f %% writes, %s",
 		l.Sessions, l.Instances, l.Rate, l.Writes*100, l.Duration)
+	if l.Strong > 0 {
+		s += fmt.Sprintf(", %.0f %% of the reads strong", l.Strong*100)
+	}
+	return s
 }

@@ -166,3 +166,77 @@ func TestSeedsMakeTheLoad(t *testing.T) {
 		t.Error("two sessions do the same")
 	}
 }
+
+// From when the writes end there are as many reads as before, and no write.
+func TestWritesEnd(t *testing.T) {
+	t.Parallel()
+	l := usual
+	l.WritesEnd = 5 * time.Second
+	before, after, written := 0.0, 0.0, 0.0
+	for _, steps := range plan(l) {
+		for _, s := range steps {
+			switch {
+			case s.Write && s.Due >= l.WritesEnd:
+				t.Fatalf("a write is due at %v", s.Due)
+			case s.Write:
+				written++
+			case s.Due < l.WritesEnd:
+				before++
+			default:
+				after++
+			}
+		}
+	}
+	near(t, "reads per second before", before/5, 1000, 0.05)
+	near(t, "reads per second after", after/15, 1000, 0.03)
+	near(t, "writes per second before", written/5, 250, 0.1)
+}
+
+func TestAffinity(t *testing.T) {
+	t.Parallel()
+	l := usual
+	l.Affinity, l.Instances = true, 3
+	used := map[int]bool{}
+	for id, steps := range plan(l) {
+		for _, s := range steps {
+			if s.Instance != steps[0].Instance {
+				t.Fatalf("session %d hops from %d to %d", id, steps[0].Instance, s.Instance)
+			}
+		}
+		used[steps[0].Instance] = true
+	}
+	if len(used) != 3 {
+		t.Errorf("instances %v are used", used)
+	}
+	// It is the same load in every other way.
+	hopping := usual
+	hopping.Instances = 3
+	for id, steps := range plan(hopping) {
+		for i, s := range slices.Collect(l.Steps(id)) {
+			s.Instance = steps[i].Instance
+			if !reflect.DeepEqual(s, steps[i]) {
+				t.Fatalf("session %d, step %d: %+v, with hops %+v", id, i, s, steps[i])
+			}
+		}
+	}
+}
+
+func TestEveryReadAsksForTheWitness(t *testing.T) {
+	t.Parallel()
+	for _, sessions := range []int{1, 32} {
+		l := usual
+		l.Sessions, l.Witness, l.Duration = sessions, true, 2*time.Second
+		if l.WitnessKey() != int64(l.Keys()-1) || l.WitnessKey() < int64(sessions) {
+			t.Errorf("%d sessions: the witness is row %d of %d", sessions, l.WitnessKey(), l.Keys())
+		}
+		for id, steps := range plan(l) {
+			for _, s := range steps {
+				keys := slices.Clone(s.Keys)
+				slices.Sort(keys)
+				if !s.Write && (len(slices.Compact(keys)) != traffic.KeysPerRead || s.Keys[0] != int64(id) || !slices.Contains(keys, l.WitnessKey())) {
+					t.Fatalf("session %d asks for %v", id, s.Keys)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,101 @@
+// Package pairs compares two ways of doing one thing whose costs differ by less
+// than the machine's noise.
+//
+// The ways are the arms of a comparison. They take turns, operation by
+// operation, so that whatever slows the machine down meets both. A third arm
+// that does the very same as the first is measured in the same loop: what it
+// seems to cost is what this run cannot tell from nothing.
+package pairs
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+	"time"
+)
+
+// Arm does one operation of an arm.
+type Arm func() error
+
+// Measure does one operation, or several, and returns what it cost: a time, or
+// a rate.
+type Measure func(Arm) (float64, error)
+
+// Run is one run of a comparison.
+type Run struct {
+	// Ratio is the second arm's cost relative to the first one's.
+	Ratio float64
+	// Control is the same for the first arm against itself.
+	Control float64
+	// First is what an operation of the first arm typically cost.
+	First float64
+}
+
+// Plan says how long a run is.
+type Plan struct {
+	// Pairs is the number of pairs of the comparison, and of the control again.
+	Pairs int
+	// Measure is how an operation is measured. Nil means [Nanoseconds].
+	Measure Measure
+	// Collect leaves garbage collection to the runtime. It is for measures that
+	// are long enough for an arm to pay for its own garbage.
+	Collect bool
+}
+
+// Nanoseconds measures one operation by the clock.
+func Nanoseconds(a Arm) (float64, error) {
+	start := time.Now()
+	err := a()
+	return float64(time.Since(start)), err
+}
+
+// betweenCollections is how many blocks of eight operations go by between two
+// collections of a run that does not leave them to the runtime: some megabytes
+// of garbage.
+const betweenCollections = 256
+
+// Compare does one run: blocks of ABBA and of its control, ACCA, where C is A
+// once more. In both, each arm comes as often first as last, so that a drift
+// weighs on both alike, and as often behind itself as behind the other one, so
+// that neither finds the caches warmer.
+//
+// A collection of garbage would hit whichever operation comes next, not the one
+// that made the garbage. So there is none in the timed parts: what an arm
+// allocates has to be counted, not timed. The first block after a collection is
+// not counted.
+func Compare(ctx context.Context, p Plan, a, b Arm) (Run, error) {
+	measure := p.Measure
+	if measure == nil {
+		measure = Nanoseconds
+	}
+	if !p.Collect {
+		defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	}
+	blocks := max(1, p.Pairs/2)
+	s := newSamples(blocks)
+	order := [8]struct {
+		arm  Arm
+		into *[]float64
+	}{{a, &s.a}, {b, &s.b}, {b, &s.b}, {a, &s.a}, {a, &s.a0}, {a, &s.c}, {a, &s.c}, {a, &s.a0}}
+	for i := 0; i < blocks; i++ {
+		if err := ctx.Err(); err != nil {
+			return Run{}, err
+		}
+		if i%betweenCollections == 0 && !p.Collect {
+			runtime.GC()
+			for _, o := range order {
+				if err := o.arm(); err != nil {
+					return Run{}, err
+				}
+			}
+		}
+		for _, o := range order {
+			v, err := measure(o.arm)
+			if err != nil {
+				return Run{}, err
+			}
+			*o.into = append(*o.into, v)
+		}
+	}
+	return s.run(), nil
+}

@@ -1,0 +1,42 @@
+package report
+
+import (
+	"sort"
+	"time"
+
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/record"
+)
+
+// unpromptedWaits is the most waits of one session within one of the spans that
+// the restarts divide the run into, of reads that the session did nothing to make
+// wait.
+//
+// A wait is prompted if the session has tried to write, or has read from the
+// primary, whose position it must not go back behind, since its last answer from
+// a replica on the same instance: that instance has yet to learn that a replica
+// has come so far. What is left is the cluster's doing, or the strategy's own, as
+// when it moves a session away from a crowded replica.
+func unpromptedWaits(histories [][]record.Op, restarts []time.Duration) (most int) {
+	for _, ops := range histories {
+		waits := make([]int, len(restarts)+1)
+		asked := -1              // the last operation that is a reason to wait
+		settled := map[int]int{} // by instance, the last answer from a replica
+		for i := range ops {
+			op := &ops[i]
+			last, known := settled[op.Instance]
+			prompted := asked >= 0 && (!known || last < asked)
+			if op.Kind == record.Read && op.Answer.Waited && !prompted {
+				span := sort.Search(len(restarts), func(n int) bool { return restarts[n] > op.Start })
+				waits[span]++
+				most = max(most, waits[span])
+			}
+			// A read that failed may have been on the primary.
+			if op.Kind == record.Write || !op.Answer.Replica {
+				asked = i
+			} else {
+				settled[op.Instance] = i
+			}
+		}
+	}
+	return most
+}
