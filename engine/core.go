@@ -113,15 +113,8 @@ func (c *Core) NodeName(node int) string {
 // Primary returns the source of the node that is known to be the primary, and
 // whether there is one.
 func (c *Core) Primary() (Source, bool) {
-	t := c.watcher.Table()
-	if t.Primary == freshness.NoNode {
-		return nil, false
-	}
-	n := c.members.get(t.Primary)
-	if n == nil {
-		return nil, false
-	}
-	return n.Source, true
+	_, source := c.primary()
+	return source, source != nil
 }
 
 // Suspect asks for a look at the node at once: a connection or an error

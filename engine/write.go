@@ -29,8 +29,8 @@ func (c *Core) BeginWrite(ctx context.Context) (Write, error) {
 	if c.Closed() {
 		return Write{}, tidegate.ErrClosed
 	}
-	t := c.watcher.Table()
-	if t.Primary == freshness.NoNode {
+	t, source := c.primary()
+	if source == nil {
 		return Write{}, c.noPrimary(t)
 	}
 	n := &t.Nodes[t.Primary]
@@ -41,16 +41,31 @@ func (c *Core) BeginWrite(ctx context.Context) (Write, error) {
 	if l != nil {
 		l.Enter(n.Obs.Incarnation)
 	}
-	var source Source
-	if m := c.members.get(t.Primary); m != nil {
-		source = m.Source
-	}
 	return Write{Node: t.Primary, source: source, proof: n.Obs, epoch: n.Obs.Epoch, ledger: l, open: l != nil}, nil
 }
 
 // Source returns the primary's source. Unlike its index it never becomes
-// another's. It is nil when the node was taken away a moment ago.
+// another's.
 func (w *Write) Source() Source { return w.source }
+
+// primary returns the source of the table's primary, nil when there is none. A node
+// can be replaced by another with its index between the look at the table and the
+// one at the members: then both are looked at again.
+func (c *Core) primary() (*freshness.Table, Source) {
+	for {
+		t := c.watcher.Table()
+		if t.Primary == freshness.NoNode {
+			return t, nil
+		}
+		m := c.members.get(t.Primary)
+		if now := c.watcher.Table(); now.Primary == t.Primary && now.Nodes[t.Primary].Incarnation == t.Nodes[t.Primary].Incarnation {
+			if m == nil {
+				return t, nil
+			}
+			return t, m.Source
+		}
+	}
+}
 
 // noPrimary explains why none is known.
 func (c *Core) noPrimary(t *freshness.Table) error {

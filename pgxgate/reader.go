@@ -27,39 +27,35 @@ type Reader struct {
 // Query runs a read. A failure of the node before the first row starts it over
 // elsewhere, so the arguments must stay as they are until then.
 func (r Reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	rows, err := r.query(ctx, sql, args)
-	if err != nil {
+	rows := new(readRows)
+	if err := r.query(ctx, rows, sql, args); err != nil {
 		return errRows{err}, err
 	}
 	return rows, nil
 }
 
-func (r Reader) query(ctx context.Context, sql string, args []any) (*readRows, error) {
+func (r Reader) query(ctx context.Context, rows *readRows, sql string, args []any) error {
 	if err := simpleProtocol(args); err != nil {
-		return nil, err
+		return err
 	}
-	rows := newReadRows()
 	rows.lease.db, rows.ctx, rows.class, rows.sql, rows.args = r.db, ctx, r.class, sql, args
-	if err := rows.start(); err != nil {
-		return nil, err
-	}
-	return rows, nil
+	return rows.start()
 }
 
 // QueryRow runs a read that returns one row.
 func (r Reader) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	rows, err := r.query(ctx, sql, args)
-	if err != nil {
+	rows := spare.Get().(*readRows)
+	if err := r.query(ctx, rows, sql, args); err != nil {
 		return errRows{err}
 	}
-	return (*readRow)(rows)
+	return &readRow{rows}
 }
 
 // Exec runs a read whose rows are of no interest. A statement that writes fails
 // with an error that wraps [tidegate.ErrReadOnly].
 func (r Reader) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	rows, err := r.query(ctx, sql, args)
-	if err != nil {
+	rows := new(readRows)
+	if err := r.query(ctx, rows, sql, args); err != nil {
 		return pgconn.CommandTag{}, err
 	}
 	for rows.Next() {

@@ -27,27 +27,9 @@ type readRows struct {
 	err   error
 }
 
-// slab is where rows come from: one allocation for several, as pgx has it for its
-// own rows. Rows are used once, so that a handle that somebody keeps never becomes
-// another read's.
-type slab struct {
-	rows [16]readRows
-	used int
-}
-
-var slabs sync.Pool
-
-func newReadRows() *readRows {
-	s, _ := slabs.Get().(*slab)
-	if s == nil {
-		s = &slab{}
-	}
-	r := &s.rows[s.used]
-	if s.used++; s.used < len(s.rows) {
-		slabs.Put(s)
-	}
-	return r
-}
+// spare are readRows for reads of one row, which end in Scan: nobody can hold on to
+// them, so they are used again, and are warm.
+var spare = sync.Pool{New: func() any { return new(readRows) }}
 
 // start runs the statement on a proven connection.
 func (r *readRows) start() error {
@@ -107,7 +89,6 @@ func (r *readRows) Close() {
 	r.Rows.Close()
 	r.begun = true
 	r.lease.end()
-	r.args = nil // the slab may live on
 }
 
 // Err implements pgx.Rows.
@@ -175,12 +156,23 @@ func (r *writeRows) Values() ([]any, error) {
 	return v, err
 }
 
-// readRow are readRows of which one is wanted. It is the same memory, so that a
-// row costs nothing beside them.
-type readRow readRows
+// readRow is a read of one row. It is all that the caller can keep of it.
+type readRow struct{ rows *readRows }
 
-// Scan implements pgx.Row.
-func (r *readRow) Scan(dest ...any) error { return scanRow((*readRows)(r), dest) }
+// Scan implements pgx.Row. It works once.
+func (r *readRow) Scan(dest ...any) error {
+	rows := r.rows
+	if rows == nil {
+		return errScanned
+	}
+	r.rows = nil
+	err := scanRow(rows, dest)
+	*rows = readRows{}
+	spare.Put(rows)
+	return err
+}
+
+var errScanned = errors.New("pgxgate: the row has been scanned already; QueryRow's result can be scanned once")
 
 // row makes a pgx.Row of rows.
 type row struct{ rows pgx.Rows }

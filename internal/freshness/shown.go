@@ -161,13 +161,14 @@ func (l *shownLook) byReplica(ctx context.Context, t *Table, primary Prover, rep
 	ctx, cancel := context.WithTimeout(ctx, l.w.cfg.ProofWait)
 	defer cancel()
 	l.count()
+	there := l.prover(t, replica)
+	// The node can have been replaced by another with its index since then.
+	if now := l.w.Table(); there == nil || l.prover(now, replica) != there || !now.Nodes[replica].Usable || now.Epoch != t.Epoch {
+		return
+	}
 	snapshot, err := primary.Snapshot(ctx)
 	if err != nil {
 		return
-	}
-	there := l.prover(t, replica)
-	if there == nil {
-		return // it was taken away meanwhile
 	}
 	pos, missing, err := there.Committed(ctx, snapshot)
 	if err != nil {

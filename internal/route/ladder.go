@@ -36,7 +36,7 @@ const (
 // to show what the session has seen; an error that wraps tidegate.ErrNotFresh,
 // or the context's.
 func (r *Router) Begin(ctx context.Context, tk *Ticket) error {
-	if p := r.rollout.Load(); p != nil && r.hold(tk, *p) {
+	if p := r.rollout.Load(); tk.held != tidegate.ReasonNone || p != nil && r.hold(tk, *p) {
 		return r.primary(ctx, tk, tk.held, nil)
 	}
 	switch need := tk.Class.Need(); {
@@ -335,7 +335,8 @@ func (r *Router) refuse(tk *Ticket, t *freshness.Table, w *waiter) error {
 	if a, _ := newest(t, 0); a != freshness.NoNode {
 		e.Observed = t.Nodes[a].Applied
 	}
-	tk.Role = tidegate.RoleUnknown
+	// Its decision is that there is none; what earlier attempts found is over.
+	tk.Role, tk.Proof, tk.current, tk.reason = tidegate.RoleUnknown, nil, 0, tidegate.ReasonNone
 	return e
 }
 

@@ -27,7 +27,7 @@ func (r *Router) Reconsider(ctx context.Context, tk *Ticket, holds func(*freshne
 			return r.again(tk, t, node, role, reason)
 		}
 		asks := ledger.Asks{Nodes: 1 << uint(node)}
-		if n.Err != nil || !w.wait(ctx, t, &asks, limit) {
+		if n.Err != nil || n.Obs == nil || r.slots[node].node.Load() != tk.at || !w.wait(ctx, t, &asks, limit) {
 			tk.exclude |= 1 << uint(node)
 			tk.retries++
 			return false
