@@ -1,6 +1,7 @@
 package freshness
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,17 +65,17 @@ func TestSetDropsProbesUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		nodes := healthy(3)
-		told := 0
+		var told atomic.Int64
 		cfg := calm(asSources(nodes[:2])...)
-		cfg.Probed = func(Result) { told++ }
+		cfg.Probed = func(Result) { told.Add(1) }
 		w := running(t, cfg)
 		nodes[1].set(func(s *source) { s.takes = time.Millisecond })
 		look(w, 1)
-		told = 0
+		told.Store(0)
 		w.Set(1, nodes[2])
 		time.Sleep(time.Second)
-		if n := &w.Table().Nodes[1]; n.Incarnation != 12 || told != 1 {
-			t.Errorf("the table has incarnation %v, and was told of %d looks", n.Incarnation, told)
+		if n := &w.Table().Nodes[1]; n.Incarnation != 12 || told.Load() != 1 {
+			t.Errorf("the table has incarnation %v, and was told of %d looks", n.Incarnation, told.Load())
 		}
 	})
 }

@@ -57,12 +57,14 @@ func (r *Router) Begin(ctx context.Context, tk *Ticket) error {
 }
 
 // stay is the way of most reads: the session stays where it reads, which needs
-// nothing but its own books. It reports whether it does.
+// nothing but its own books. It reports whether it does. With other reads of the
+// session in flight it does not: what those have shown by now has to be noted
+// first, should this one have to leave for the sake of its connection.
 func (r *Router) stay(tk *Ticket, t *freshness.Table) bool {
 	l := tk.Ledger
 	l.Lock()
 	node := l.Stay(t, tk.exclude)
-	if node == freshness.NoNode || r.Flying(node) > littleLoaded {
+	if node == freshness.NoNode || r.Flying(node) > littleLoaded || l.Busy() {
 		l.Unlock()
 		return false
 	}
