@@ -82,12 +82,12 @@ func TestVerdictOfMeasuredArms(t *testing.T) {
 				second = false
 				err := a()
 				v := float64(1000 + n*37%100)
-				switch at := n % 8; {
+				switch at := n % 16; {
 				case n%101 == 0:
 					v *= 500 // a hiccup
 				case second:
 					v *= c.slow
-				case c.biased && (at == 5 || at == 6):
+				case c.biased && (at == 4 || at == 7 || at == 8 || at == 11):
 					v *= 1.02
 				}
 				n++

@@ -5,17 +5,19 @@ import (
 	"slices"
 )
 
-// samples are what the operations of one run cost: a and b side by side, and a0
-// and c, their controls.
-type samples struct{ a, b, a0, c []float64 }
+// samples are what the operations of one run cost: the first arm's in a and c, the
+// second one's in b and d.
+type samples struct{ a, b, c, d []float64 }
 
 func newSamples(blocks int) *samples {
-	make1 := func() []float64 { return make([]float64, 0, 2*blocks) }
+	make1 := func() []float64 { return make([]float64, 0, 4*blocks) }
 	return &samples{make1(), make1(), make1(), make1()}
 }
 
 func (s *samples) run() Run {
-	return Run{Ratio: Ratio(s.a, s.b), Control: Ratio(s.a0, s.c), First: TrimmedMean(s.a)}
+	control := Ratio(s.a, s.c)
+	first, second := slices.Concat(s.a, s.c), slices.Concat(s.b, s.d)
+	return Run{Ratio: Ratio(first, second), Control: control, First: TrimmedMean(first)}
 }
 
 // trim is the part of the samples that is left out at each end.

@@ -2,15 +2,16 @@
 // than the machine's noise.
 //
 // The ways are the arms of a comparison. They take turns, operation by
-// operation, so that whatever slows the machine down meets both. A third arm
-// that does the very same as the first is measured in the same loop: what it
-// seems to cost is what this run cannot tell from nothing.
+// operation, so that whatever slows the machine down meets both. The first one is
+// also compared with itself in the same loop: what it seems to cost more or less
+// there is what this run cannot tell from nothing.
 package pairs
 
 import (
 	"context"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
@@ -33,7 +34,7 @@ type Run struct {
 
 // Plan says how long a run is.
 type Plan struct {
-	// Pairs is the number of pairs of the comparison, and of the control again.
+	// Pairs is the number of pairs of the control. The comparison has twice as many.
 	Pairs int
 	// Measure is how an operation is measured. Nil means [Nanoseconds].
 	Measure Measure
@@ -49,15 +50,16 @@ func Nanoseconds(a Arm) (float64, error) {
 	return float64(time.Since(start)), err
 }
 
-// betweenCollections is how many blocks of eight operations go by between two
+// betweenCollections is how many blocks of sixteen operations go by between two
 // collections of a run that does not leave them to the runtime: some megabytes
 // of garbage.
-const betweenCollections = 256
+const betweenCollections = 128
 
-// Compare does one run: blocks of ABBA and of its control, ACCA, where C is A
-// once more. In both, each arm comes as often first as last, so that a drift
-// weighs on both alike, and as often behind itself as behind the other one, so
-// that neither finds the caches warmer.
+// Compare does one run: blocks of ABBA CDDC CDDC ABBA, where C is A once more and D
+// is B. The comparison is of A and C with B and D, its control of A with C. Each arm
+// comes as often first as last, so that a drift weighs on both alike; as often
+// behind itself as behind the other one; and as often altogether, so that neither
+// finds the caches warmer.
 //
 // A collection of garbage would hit whichever operation comes next, not the one
 // that made the garbage. So there is none in the timed parts: what an arm
@@ -71,12 +73,15 @@ func Compare(ctx context.Context, p Plan, a, b Arm) (Run, error) {
 	if !p.Collect {
 		defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	}
-	blocks := max(1, p.Pairs/2)
+	blocks := max(1, p.Pairs/4)
 	s := newSamples(blocks)
-	order := [8]struct {
+	type turn struct {
 		arm  Arm
 		into *[]float64
-	}{{a, &s.a}, {b, &s.b}, {b, &s.b}, {a, &s.a}, {a, &s.a0}, {a, &s.c}, {a, &s.c}, {a, &s.a0}}
+	}
+	abba := []turn{{a, &s.a}, {b, &s.b}, {b, &s.b}, {a, &s.a}}
+	cddc := []turn{{a, &s.c}, {b, &s.d}, {b, &s.d}, {a, &s.c}}
+	order := slices.Concat(abba, cddc, cddc, abba)
 	for i := 0; i < blocks; i++ {
 		if err := ctx.Err(); err != nil {
 			return Run{}, err

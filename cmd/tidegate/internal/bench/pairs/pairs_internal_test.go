@@ -131,8 +131,8 @@ func TestCompareOrder(t *testing.T) {
 		want    string
 	}{
 		// The first block after a collection warms up.
-		{false, strings.Repeat("abbaaaaa", 3)},
-		{true, strings.Repeat("abbaaaaa", 2)},
+		{false, strings.Repeat("abba", 8)},
+		{true, strings.Repeat("abba", 4)},
 	} {
 		var did strings.Builder
 		arm := func(name string) Arm { return func() error { did.WriteString(name); return nil } }
