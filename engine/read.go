@@ -56,7 +56,7 @@ func (c *Core) Begin(ctx context.Context, class tidegate.Class, rd *Read) error 
 		return tidegate.ErrClosed
 	}
 	err := c.router.Begin(ctx, &rd.ticket)
-	if errors.Is(err, tidegate.ErrNotFresh) {
+	if err != nil && errors.Is(err, tidegate.ErrNotFresh) {
 		c.decided(ctx, rd) // nowhere
 	}
 	return err

@@ -47,6 +47,8 @@ type connState struct {
 	layout layout
 	// wire takes positions; nil on connections that only read replicas.
 	wire *wire.Conn
+	// afterSQL is what asks for them.
+	afterSQL string
 	// process names the server process that works for the connection.
 	process uint64
 }
@@ -83,12 +85,15 @@ func tag(c *pgx.Conn, s *connState) {
 
 // bear asks a new connection who it is connected to and prepares the position
 // statements where positions will be taken, in one round trip.
-func bear(ctx context.Context, pc *pgconn.PgConn, w *wire.Conn) (*connState, error) {
-	s := &connState{wire: w}
+func bear(ctx context.Context, pc *pgconn.PgConn, w *wire.Conn, async AsyncCommits) (*connState, error) {
+	s := &connState{wire: w, afterSQL: wire.AfterSQL}
+	if async == AsyncAbsent {
+		s.afterSQL = wire.PositionSQL
+	}
 	s.born.Sent = engine.Now()
 	p := pc.StartPipeline(ctx)
 	if w != nil {
-		p.SendPrepare(wire.AfterName, wire.AfterSQL, nil)
+		p.SendPrepare(wire.AfterName, s.afterSQL, nil)
 		p.SendPrepare(wire.BeforeName, wire.BeforeSQL, nil)
 	}
 	p.SendQueryParams(bornSQL, nil, nil, nil, nil)

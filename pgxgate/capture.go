@@ -82,7 +82,7 @@ func (db *DB) forgotten(c *pgxpool.Conn, s *connState, a *wire.Answer) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	_, err := pc.Prepare(ctx, wire.AfterName, wire.AfterSQL, nil)
+	_, err := pc.Prepare(ctx, wire.AfterName, s.afterSQL, nil)
 	if err == nil {
 		_, err = pc.Prepare(ctx, wire.BeforeName, wire.BeforeSQL, nil)
 	}

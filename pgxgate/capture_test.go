@@ -2,6 +2,7 @@ package pgxgate_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -138,4 +139,70 @@ func TestIdleWriterDoesNotHoldUpSynchronousCommits(t *testing.T) {
 		d, _ := seen.Last()
 		t.Errorf("an idle writer keeps sessions off the replicas: %v\n%v\nasync %+v", d, db.Explain(ctx, tidegate.Causal), db.Stats())
 	}
+}
+
+// TestDeclaredAbsent: the shorter question behind a commit still gives every kind of
+// write its position, also after DISCARD ALL has dropped it.
+func TestDeclaredAbsent(t *testing.T) {
+	db := open(t, cluster(t), func(cfg *pgxgate.Config) { cfg.AsyncCommits = pgxgate.AsyncAbsent })
+	ctx, seen := inSession(t)
+	k, v := key(t), int64(0)
+	strong := tidegate.Strong("test", "test")
+	for _, x := range []struct {
+		name string
+		do   func() error
+	}{
+		{"exec", func() error { _, err := db.Write().Exec(ctx, update, k, v); return err }},
+		{"transaction", func() error {
+			return db.Write().Tx(ctx, func(tx pgx.Tx) error { _, err := tx.Exec(ctx, update, k, v); return err })
+		}},
+		{"do", func() error {
+			_, err := db.Write().Exec(ctx, fmt.Sprintf("do $$ begin update kv set v = %d where k = %d; end $$", v, k))
+			return err
+		}},
+		{"strong read", func() error {
+			primary, err := db.Primary()
+			if err == nil {
+				_, err = primary.Exec(ctx, update, k, v)
+			}
+			if err != nil {
+				return err
+			}
+			return db.Read(strong).QueryRow(ctx, get, k).Scan(new(int64))
+		}},
+		{"behind discard all", func() error {
+			if _, err := db.Write().Exec(ctx, "discard all"); err != nil {
+				return err
+			}
+			// The one that dropped the question has no answer; the next one has.
+			if err := db.Read(tidegate.Causal).QueryRow(ctx, get, k).Scan(new(int64)); err != nil {
+				return err
+			}
+			_, err := db.Write().Exec(ctx, fmt.Sprintf("update kv set v = %d where k = %d", v, k))
+			return err
+		}},
+	} {
+		v++
+		before := markOf(t, ctx)
+		if err := x.do(); err != nil {
+			t.Fatalf("%s: %v", x.name, err)
+		}
+		m := markOf(t, ctx)
+		if m.CatchUp || m.Position == before.Position || !m.Position.Covers(before.Position) {
+			t.Errorf("%s: not captured: %+v, before %+v", x.name, m, before)
+		}
+		var got int64
+		if err := db.Read(tidegate.Causal).QueryRow(ctx, get, k).Scan(&got); err != nil || got != v {
+			d, _ := seen.Last()
+			t.Errorf("%s: got %d, want %d, error %v (%v)", x.name, got, v, err, d)
+		}
+	}
+}
+
+func markOf(t *testing.T, ctx context.Context) tidegate.Mark {
+	t.Helper()
+	for _, m := range tidegate.SessionFrom(ctx).Token().Marks() {
+		return m
+	}
+	return tidegate.Mark{}
 }

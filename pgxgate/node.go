@@ -46,7 +46,6 @@ type node struct {
 	given Node // as the application gave it
 	name  string
 	base  *pgxpool.Config
-	read  *Config // for PrimaryReads, ReadUser, ReadPassword
 	pools [uses]atomic.Pointer[pgxpool.Pool]
 
 	mu     sync.Mutex // serialises making pools
@@ -107,8 +106,8 @@ func (n *node) config(u use) *pgxpool.Config {
 	cfg := n.base.Copy()
 	if u != writes {
 		cfg.ConnConfig.RuntimeParams[readOnlySetting] = "on"
-		if n.read.ReadUser != "" {
-			cfg.ConnConfig.User, cfg.ConnConfig.Password = n.read.ReadUser, n.read.ReadPassword
+		if n.db.cfg.ReadUser != "" {
+			cfg.ConnConfig.User, cfg.ConnConfig.Password = n.db.cfg.ReadUser, n.db.cfg.ReadPassword
 		}
 		// One statement at a time: a simple-protocol string could hold several.
 		if cfg.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
@@ -116,7 +115,7 @@ func (n *node) config(u use) *pgxpool.Config {
 		}
 	}
 	if u == primaryReads {
-		cfg.MaxConns = n.read.PrimaryReads
+		cfg.MaxConns = n.db.cfg.PrimaryReads
 		if cfg.MaxConns == 0 {
 			cfg.MaxConns = max(1, n.base.MaxConns/2)
 		}
@@ -143,7 +142,7 @@ func (n *node) config(u use) *pgxpool.Config {
 			}
 		}
 		w, _ := c.PgConn().Conn().(*wire.Conn)
-		s, err := bear(ctx, c.PgConn(), w)
+		s, err := bear(ctx, c.PgConn(), w, n.db.cfg.AsyncCommits)
 		if err != nil {
 			return err
 		}

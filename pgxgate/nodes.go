@@ -25,7 +25,7 @@ func (db *DB) meet(given []Node) ([]*node, []engine.Node, error) {
 			return nil, nil, err
 		}
 		name := given[i].name(base)
-		n := &node{given: given[i], name: name, base: base, read: &db.cfg}
+		n := &node{given: given[i], name: name, base: base}
 		n.watch = newWatch(db, base)
 		for _, old := range db.nodes {
 			if old.same(&given[i], name) {

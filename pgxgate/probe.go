@@ -113,7 +113,7 @@ func (w *watch) on(ctx context.Context, f func(c *pgx.Conn, s *connState) error)
 		if err != nil {
 			return err
 		}
-		s, err := bear(ctx, c.PgConn(), nil)
+		s, err := bear(ctx, c.PgConn(), nil, AsyncAuto)
 		if err == nil {
 			_, err = c.PgConn().Prepare(ctx, probeName, probeSQL, nil)
 		}

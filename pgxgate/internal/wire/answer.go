@@ -57,7 +57,7 @@ type Answer struct {
 	Flush, Insert uint64
 
 	// AsyncCommit says that synchronous_commit was off for the session once
-	// the command was over.
+	// the command was over, if [AfterSQL] is what was prepared.
 	AsyncCommit bool
 
 	// Before is the state in front of the command, for [AroundCommit].
@@ -100,16 +100,22 @@ type Before struct {
 	Err         error // Why it is not OK, when that is known.
 }
 
-// after reads the row of [AfterSQL].
+// after reads the row of [AfterSQL] or [PositionSQL].
 func (a *Answer) after(row []byte) bool {
-	if len(row) != 2+4+8+4+8+4+1 || binary.BigEndian.Uint16(row) != 3 ||
-		binary.BigEndian.Uint32(row[2:]) != 8 || binary.BigEndian.Uint32(row[14:]) != 8 ||
-		binary.BigEndian.Uint32(row[26:]) != 1 {
+	const two = 2 + 4 + 8 + 4 + 8
+	if len(row) < two || binary.BigEndian.Uint32(row[2:]) != 8 || binary.BigEndian.Uint32(row[14:]) != 8 {
+		return false
+	}
+	switch columns := binary.BigEndian.Uint16(row); {
+	case columns == 2 && len(row) == two:
+		a.AsyncCommit = false
+	case columns == 3 && len(row) == two+4+1 && binary.BigEndian.Uint32(row[two:]) == 1:
+		a.AsyncCommit = row[two+4] != 0
+	default:
 		return false
 	}
 	a.Flush = binary.BigEndian.Uint64(row[6:])
 	a.Insert = binary.BigEndian.Uint64(row[18:])
-	a.AsyncCommit = row[30] != 0
 	return true
 }
 

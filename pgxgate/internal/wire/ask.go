@@ -28,14 +28,17 @@ const (
 // Every function and operator is qualified: the statements are analysed again
 // whenever search_path changes, and must not find somebody's namesake.
 const (
-	// AfterName is the name of the statement that [AfterSQL] is prepared as.
+	// AfterName is the name that [AfterSQL] or [PositionSQL] is prepared as.
 	AfterName = "tidegate_after"
 
-	// AfterSQL reads the flush position, the insert position, and whether
-	// synchronous_commit is off. Both functions fail on a standby.
-	AfterSQL = `/* tidegate: position behind a write */ ` +
-		`select pg_catalog.pg_current_wal_flush_lsn(), pg_catalog.pg_current_wal_insert_lsn(), ` +
-		`pg_catalog.current_setting('synchronous_commit') operator(pg_catalog.=) 'off'`
+	// PositionSQL reads the flush position and the insert position. Both functions
+	// fail on a standby.
+	PositionSQL = `/* tidegate: position behind a write */ ` +
+		`select pg_catalog.pg_current_wal_flush_lsn(), pg_catalog.pg_current_wal_insert_lsn()`
+
+	// AfterSQL also reads whether synchronous_commit is off. Where it is known that
+	// it never is, PositionSQL can be prepared under [AfterName] instead.
+	AfterSQL = PositionSQL + `, pg_catalog.current_setting('synchronous_commit') operator(pg_catalog.=) 'off'`
 
 	// BeforeName is the name of the statement that [BeforeSQL] is prepared as.
 	BeforeName = "tidegate_before"
@@ -53,17 +56,26 @@ var (
 	beforeMsg = bindExecuteSync(BeforeName)
 )
 
+// A client's COMMIT, to the byte, and what goes to the server in its place: the
+// same with the ask in one sequence, which the server answers in one packet, where
+// an ask of its own wakes the client twice. The COMMIT is parsed anew each time:
+// a prepared one could be gone, and then the transaction would fail.
+var (
+	commitMsg       = encode(&pgproto3.Query{String: "commit"})
+	commitJoinedMsg = append(encode(&pgproto3.Parse{Query: "commit"}, &pgproto3.Bind{}, &pgproto3.Execute{}), afterMsg...)
+)
+
 func bindExecuteSync(name string) []byte {
 	// One format code counts for all columns: 1 is binary.
-	b, err := (&pgproto3.Bind{PreparedStatement: name, ResultFormatCodes: []int16{1}}).Encode(nil)
-	if err == nil {
-		b, err = (&pgproto3.Execute{}).Encode(b)
-	}
-	if err == nil {
-		b, err = (&pgproto3.Sync{}).Encode(b)
-	}
-	if err != nil {
-		panic("wire: BUG: " + err.Error()) // only a message over 1 GB cannot be encoded
+	return encode(&pgproto3.Bind{PreparedStatement: name, ResultFormatCodes: []int16{1}}, &pgproto3.Execute{}, &pgproto3.Sync{})
+}
+
+func encode(messages ...pgproto3.FrontendMessage) (b []byte) {
+	var err error
+	for _, m := range messages {
+		if b, err = m.Encode(b); err != nil {
+			panic("wire: BUG: " + err.Error()) // only a message over 1 GB cannot be encoded
+		}
 	}
 	return b
 }

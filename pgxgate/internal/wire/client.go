@@ -1,5 +1,7 @@
 package wire
 
+import "bytes"
+
 // The types of a client's messages that matter here.
 const (
 	msgSync         = 'S'
@@ -30,15 +32,18 @@ func (c *Conn) writeArmed(b []byte) (int, error) {
 	defer c.wr.Unlock()
 
 	c.mu.Lock()
-	pre, post, runAt := c.plan(b)
+	p := c.plan(b)
 	sent := c.ans.Sent
 	// While the call below is under way, the truth is "may have been sent".
-	c.ans.Sent = sent || runAt >= 0
+	c.ans.Sent = sent || p.runAt >= 0
 	c.publish()
 	c.mu.Unlock()
 
-	n, err := c.send(pre, b, post)
-	if err != nil && n <= runAt {
+	n, err := c.send(p.pre, p.body, p.post)
+	if n = min(n, len(b)); err == nil {
+		n = len(b) // whatever went in its place
+	}
+	if err != nil && n <= p.runAt {
 		c.mu.Lock()
 		c.ans.Sent = sent
 		c.mu.Unlock()
@@ -46,16 +51,25 @@ func (c *Conn) writeArmed(b []byte) (int, error) {
 	return n, err
 }
 
-// plan follows the client's bytes b and decides what goes in front of them and
-// behind. It returns where in b the first message that runs something begins,
-// or -1. What the server will owe is noted before a byte is sent, since a
-// reader can have the answer before the write returns.
-func (c *Conn) plan(b []byte) (pre, post []byte, runAt int) {
+// plan is what goes to the server for a write of the client: body stands for the
+// client's bytes. runAt is where in these the first message begins that runs
+// something, or -1.
+type plan struct {
+	pre, body, post []byte
+	runAt           int
+}
+
+// plan follows the client's bytes b and decides what goes to the server. What the
+// server will owe is noted before a byte is sent, since a reader can have the
+// answer before the write returns.
+func (c *Conn) plan(b []byte) plan {
+	p := plan{body: b, runAt: -1}
 	if len(b) == 0 {
-		return nil, nil, -1
+		return p
 	}
 	clean := c.clean()
 	last, answers, runAt := c.follow(b)
+	p.runAt = runAt
 	if runAt >= 0 {
 		c.dirty = true
 	}
@@ -64,19 +78,27 @@ func (c *Conn) plan(b []byte) (pre, post []byte, runAt int) {
 	// skipping of messages after an error, so it goes in front of a sequence
 	// or nowhere. A sequence that is not there whole can still run something.
 	if ask && clean && c.ask == AroundCommit && (runAt >= 0 || !c.clean()) {
-		pre = beforeMsg
+		p.pre = beforeMsg
 		c.steps.ask(stepBefore)
 		c.ans.Before = Before{}
 	}
-	c.steps.client(answers)
-	if ask && c.dirty && c.answered(last) {
-		post = afterMsg
-		c.steps.ask(stepAfter)
+	behind := ask && c.dirty && c.answered(last)
+	if joined := behind && clean && bytes.Equal(b, commitMsg); joined {
+		p.body = commitJoinedMsg
+		c.steps.add(step{kind: stepJoined, n: 1})
+	} else {
+		c.steps.client(answers)
+		if behind {
+			p.post = afterMsg
+			c.steps.ask(stepAfter)
+		}
+	}
+	if behind {
 		c.pending++
 		c.dirty = false
 		c.ans.OK, c.ans.Err = false, nil
 	}
-	return pre, post, runAt
+	return p
 }
 
 // clean reports that the client is between two sequences of messages.

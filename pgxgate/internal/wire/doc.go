@@ -6,8 +6,15 @@
 // Bind, Execute and Sync of a prepared statement behind the client's own Sync
 // or Query, takes the answer out of the server's stream, and holds the
 // command's ReadyForQuery back until the answer is there. No SQL is inspected
-// or rewritten and every command keeps its own transaction, so VACUUM, CALL of
-// a procedure that commits, and strings of several statements work as before.
+// and every command keeps its own transaction, so VACUUM, CALL of a procedure
+// that commits, and strings of several statements work as before.
+//
+// One command is known by its bytes, the Query "commit" that pgx ends a
+// transaction with. In its place goes a sequence of the same COMMIT and the ask with
+// one Sync: the server answers in one packet, where an ask of its own would wake the
+// client twice. Execute commits before the next Bind is looked at (exec_execute_message
+// in src/backend/tcop/postgres.c: a transaction statement finishes its command), so it
+// commits whatever becomes of the ask. When it fails, the server skips the ask.
 //
 // # Guarantees
 //
@@ -15,7 +22,8 @@
 // server would answer to them. The server reads C with complete, synchronised
 // asks inserted only at points where the client has completed a Sync, a Query
 // or, for [AfterCopy], a CopyDone, and, for [AroundCommit], in front of a
-// write that starts at such a point. The client reads S, except that an
+// write that starts at such a point; a write that is the Query "commit" has the
+// ask inside. The client reads S, except that an
 // asynchronous message (notice, notification, parameter status) which arrives
 // between a command's ReadyForQuery and the position comes before that
 // ReadyForQuery, and that the status byte in it is the newest that the server
@@ -28,6 +36,9 @@
 //
 // Not promised:
 //
+//   - A COMMIT that fails has no position behind it. One whose connection fails
+//     between its own tag and the position looks to pgx as if its outcome were
+//     unknown: there is no ReadyForQuery of its own to hand on.
 //   - A position taken inside a transaction says nothing about its commit.
 //   - An ask that ends up inside an open transaction block takes a snapshot
 //     there. Do not arm a BEGIN: a later SET TRANSACTION would be refused, and
@@ -41,7 +52,8 @@
 //     server expects data. Use [AfterCopy].
 //   - Behind a pooler that gives every transaction another server connection,
 //     the ask can run on another one than the command.
-//   - The unnamed portal does not survive an ask. pgx never relies on that.
+//   - The unnamed portal does not survive an ask, nor the unnamed statement a
+//     COMMIT. pgx never relies on that.
 //   - pgx looks for a *tls.Conn when it negotiates channel binding and does
 //     not find it behind a Conn: channel_binding=prefer authenticates without
 //     binding, channel_binding=require fails to connect.

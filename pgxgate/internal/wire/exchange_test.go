@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // move is one turn of a conversation: what the client writes, what of it and
@@ -29,6 +31,11 @@ type exchange struct {
 	want  Answer
 }
 
+// instead is a move whose client bytes are replaced.
+func instead(pre, client, toServer, server, toClient []byte) move {
+	return move{client: client, toServer: join(pre, toServer), server: server, toClient: toClient}
+}
+
 // say is a move whose client bytes get asks around them.
 func say(pre, client, post, server, toClient []byte) move {
 	return move{client: client, toServer: join(pre, client, post), server: server, toClient: toClient}
@@ -49,6 +56,11 @@ func exchanges(t testing.TB) []exchange {
 	bad := refused("23505")
 	missing := &ServerError{Severity: "ERROR", Code: "26000", Message: "no"}
 	aborted := &ServerError{Severity: "ERROR", Code: "25P02", Message: "no"}
+	committed := join(tag("COMMIT"), ready('I'))
+	both := msgs(t, &pgproto3.Parse{Query: "commit"}, &pgproto3.Bind{}, &pgproto3.Execute{},
+		&pgproto3.Bind{PreparedStatement: AfterName, ResultFormatCodes: []int16{1}}, &pgproto3.Execute{}, &pgproto3.Sync{})
+	bound := join(raw('1', ""), bindOK)
+	commit := join(bound, tag("COMMIT"))
 	going := &ServerError{Severity: "FATAL", Code: "57P01", Message: "going"}
 
 	return []exchange{
@@ -56,6 +68,9 @@ func exchanges(t testing.TB) []exchange {
 		{"extended", After, []move{say(nil, execute(t, "s"), afterMsg, join(extended, pos), extended)}, nil, nil, tagged("INSERT")},
 		{"asynchronous commit", After, []move{say(nil, insert, afterMsg, join(done, position(1, 2, true, 'I')), done)}, nil, nil,
 			Answer{OK: true, Flush: 1, Insert: 2, AsyncCommit: true, Sent: true, TxStatus: 'I', Tag: "INSERT"}},
+		{"only the positions", After, []move{
+			say(nil, insert, afterMsg, join(done, bindOK, raw('D', "\x00\x02\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x00\x02"), tag("SELECT 1"), ready('I')), done),
+		}, nil, nil, Answer{OK: true, Flush: 1, Insert: 2, Sent: true, TxStatus: 'I', Tag: "INSERT"}},
 		{"first use prepares: nothing is asked behind that", After, []move{
 			say(nil, prepare(t, "s"), nil, described, described),
 			say(nil, execute(t, "s"), afterMsg, join(extended, pos), extended),
@@ -109,15 +124,50 @@ func exchanges(t testing.TB) []exchange {
 			say(nil, insert, afterMsg, join(done, pos), done),
 			say(nil, insert, afterMsg, join(done, refused("26000"), ready('I')), done),
 		}, nil, nil, lost(func(a *Answer) { a.Tag, a.Err = "INSERT", missing })},
-		{"commit", AroundCommit, []move{
-			say(beforeMsg, query("commit"), afterMsg, join(state(true, true), tag("COMMIT"), ready('I'), pos), join(tag("COMMIT"), ready('I'))),
+		{"*commit", AroundCommit, []move{
+			instead(beforeMsg, query("commit"), both, join(state(true, true), commit, pos), committed),
 		}, nil, nil, with(func(a *Answer) { a.Tag, a.Before = "COMMIT", Before{OK: true, AsyncCommit: true, Wrote: true} })},
-		{"commit of a read-only transaction", AroundCommit, []move{
-			say(beforeMsg, query("commit"), afterMsg, join(notify, state(false, false), tag("COMMIT"), ready('I'), pos), join(notify, tag("COMMIT"), ready('I'))),
+		{"commit of another spelling", AroundCommit, []move{
+			say(beforeMsg, query("COMMIT"), afterMsg, join(state(false, true), committed, pos), committed),
+		}, nil, nil, with(func(a *Answer) { a.Tag, a.Before = "COMMIT", Before{OK: true, Wrote: true} })},
+		{"*commit of a read-only transaction", AroundCommit, []move{
+			instead(beforeMsg, query("commit"), both, join(notify, state(false, false), commit, pos), join(notify, committed)),
 		}, nil, nil, with(func(a *Answer) { a.Tag, a.Before = "COMMIT", Before{OK: true} })},
-		{"commit of an aborted transaction", AroundCommit, []move{
-			say(beforeMsg, query("commit"), afterMsg, join(refused("25P02"), ready('E'), tag("ROLLBACK"), ready('I'), pos), join(tag("ROLLBACK"), ready('I'))),
+		{"*commit of an aborted transaction", AroundCommit, []move{
+			instead(beforeMsg, query("commit"), both, join(refused("25P02"), ready('E'), bound, tag("ROLLBACK"), pos), join(tag("ROLLBACK"), ready('I'))),
 		}, nil, nil, with(func(a *Answer) { a.Tag, a.Before = "ROLLBACK", Before{Err: aborted} })},
+		{"*commit without a look at the state before", After, []move{
+			instead(nil, query("commit"), both, join(notice, commit, pos[:5], notify, pos[5:]), join(notice, tag("COMMIT"), notify, ready('I'))),
+		}, nil, nil, tagged("COMMIT")},
+		{"*commit with the setting off", After, []move{
+			instead(nil, query("commit"), both, join(commit, position(1, 2, true, 'I')), committed),
+		}, nil, nil, Answer{OK: true, Flush: 1, Insert: 2, AsyncCommit: true, Sent: true, TxStatus: 'I', Tag: "COMMIT"}},
+		{"*commit that fails", After, []move{
+			instead(nil, query("commit"), both, join(bound, bad, ready('I')), join(bad, ready('I'))),
+		}, nil, nil, lost(func(a *Answer) { a.Failed = true })},
+		{"*commit whose ask is refused", After, []move{
+			instead(nil, query("commit"), both, join(commit, refused("26000"), ready('I')), committed),
+		}, nil, nil, lost(func(a *Answer) { a.Tag, a.Err = "COMMIT", missing })},
+		{"*commit with somebody else's row", After, []move{
+			instead(nil, query("commit"), both, join(commit, someRow, tag("SELECT 1"), ready('I')), committed),
+		}, nil, nil, lost(func(a *Answer) { a.Tag, a.Err = "COMMIT", errRow })},
+		{"*commit without any row", After, []move{
+			instead(nil, query("commit"), both, join(commit, tag("SELECT 0"), ready('I')), committed),
+		}, nil, nil, lost(func(a *Answer) { a.Tag, a.Err = "COMMIT", errRow })},
+		{"*commit behind another write", After, []move{
+			say(nil, execute(t, "s"), afterMsg, nil, nil),
+			instead(nil, query("commit"), both, join(extended, position(1, 1, true, 'T'), commit, pos), join(extended[:len(extended)-1], []byte("T"), committed)),
+		}, nil, nil, tagged("COMMIT")},
+		{"*commit and a write behind it", After, []move{
+			instead(nil, query("commit"), both, nil, nil),
+			say(nil, insert, afterMsg, join(commit, position(1, 2, true, 'I'), done, pos), join(committed, done)),
+		}, nil, nil, tagged("INSERT")},
+		{"*end behind the commit", After, []move{
+			instead(nil, query("commit"), both, commit, tag("COMMIT")),
+		}, io.EOF, nil, Answer{Sent: true, Tag: "COMMIT"}},
+		{"*fatal behind the commit", After, []move{
+			instead(nil, query("commit"), both, join(commit, fatal()), join(tag("COMMIT"), fatal())),
+		}, io.EOF, nil, Answer{Sent: true, Tag: "COMMIT", Err: going}},
 		{"*commit, prepared first", AroundCommit, []move{
 			say(nil, prepare(t, "s"), nil, described, described),
 			say(beforeMsg, execute(t, "s"), afterMsg, join(state(false, true), extended, pos), extended),

@@ -9,7 +9,7 @@ import (
 func TestLateAnswer(t *testing.T) {
 	t.Parallel()
 	c, s := scripted()
-	one := query("commit")
+	one := query("commit work")
 	c.Arm(AroundCommit)
 	mustWrite(t, c, one)
 	s.says(state(true, true), join(tag("COMMIT"), ready('I')))
@@ -43,6 +43,20 @@ func TestLateAnswerForNothing(t *testing.T) {
 	s.says(position(1, 1, false, 'I'), ready('I'))
 	mustRead(t, c, ready('I'), 512)
 	sameAnswer(t, c.Take(), Answer{TxStatus: 'I'})
+}
+
+// A position that comes with the end of a COMMIT nobody waited for.
+func TestLateAnswerJoined(t *testing.T) {
+	t.Parallel()
+	c, s := scripted()
+	c.Arm(After)
+	mustWrite(t, c, query("commit"))
+	c.Take()
+	c.Arm(After)
+	mustWrite(t, c, query("insert"))
+	s.says(raw('1', ""), bindOK, tag("COMMIT"), position(9, 9, true, 'I'), tag("INSERT 0 1"), ready('I'), position(5, 6, false, 'I'))
+	mustRead(t, c, join(tag("COMMIT"), ready('I'), tag("INSERT 0 1"), ready('I')), 512)
+	sameAnswer(t, c.Take(), Answer{OK: true, Flush: 5, Insert: 6, Sent: true, Tag: "INSERT", TxStatus: 'I'})
 }
 
 // Late answers are also kept from a client that goes on without arming.

@@ -64,7 +64,7 @@ func TestNotPrepared(t *testing.T) {
 		c, s := scripted()
 		c.Arm(AroundCommit)
 		mustWrite(t, c, query("commit"))
-		s.says(refused("26000"), ready('E'), tag("ROLLBACK"), ready('I'), refused("26000"), ready('I'))
+		s.says(refused("26000"), ready('E'), tag("ROLLBACK"), refused("26000"), ready('I'))
 		mustRead(t, c, join(tag("ROLLBACK"), ready('I')), 512)
 		if a := c.Take(); a.OK || !errors.Is(a.Err, ErrNotPrepared) || a.Before.OK || !errors.Is(a.Before.Err, ErrNotPrepared) {
 			t.Fatalf("%+v", a)

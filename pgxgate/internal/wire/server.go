@@ -11,6 +11,8 @@ const (
 	msgNoticeResponse       = 'N'
 	msgNotificationResponse = 'A'
 	msgParameterStatus      = 'S'
+	msgParseComplete        = '1'
+	msgBindComplete         = '2'
 )
 
 // fate is what becomes of a message from the server.
@@ -135,7 +137,7 @@ func (c *Conn) begin(typ byte) {
 	c.fate, c.body = pass, c.body[:0]
 	switch s := c.steps.front(); {
 	case s == nil || async(typ):
-	case s.kind != stepClient:
+	case s.own(typ):
 		c.fate = own
 	case typ == msgReadyForQuery && s.hold && s.n == 1:
 		c.fate = hold
@@ -164,6 +166,9 @@ func (c *Conn) finish(to *output, at int) {
 		c.giveUp(to, at)
 	case c.in.head[0] == msgCommandComplete:
 		c.dropped(c.body)
+		if s != nil {
+			s.done = true
+		}
 		if s != nil && !s.dead {
 			c.tagLen = copy(c.tag[:], c.body)
 			switch string(bytes.TrimSuffix(c.body, []byte{0})) {
@@ -181,6 +186,9 @@ func (c *Conn) finish(to *output, at int) {
 		if c.fate == hold {
 			c.held = append(append(c.held[:0], c.in.head[:]...), c.body...)
 		}
+		if s.kind == stepJoined {
+			c.answer(*s)
+		}
 		if s.n--; s.n == 0 {
 			c.steps.pop()
 		}
@@ -193,7 +201,7 @@ func (c *Conn) finishOwn(to *output, at int, s *step) {
 	case msgDataRow:
 		switch {
 		case s.dead:
-		case s.kind == stepAfter:
+		case s.kind == stepAfter || s.kind == stepJoined:
 			c.row = c.ans.after(c.body)
 		default:
 			c.row = c.ans.Before.before(c.body)
@@ -231,13 +239,13 @@ func (c *Conn) finishOwn(to *output, at int, s *step) {
 // answer notes the outcome of the ask s.
 func (c *Conn) answer(s step) {
 	ok, err := c.row && c.refusal == nil, c.refusal
-	if !ok && err == nil {
+	if !ok && err == nil && (s.kind != stepJoined || s.done) {
 		err = errRow
 	}
 	c.row, c.refusal = false, nil
 	switch {
 	case s.dead:
-	case s.kind == stepAfter:
+	case s.kind == stepAfter || s.kind == stepJoined:
 		c.pending--
 		c.ans.OK, c.ans.Err = ok, err
 	default:

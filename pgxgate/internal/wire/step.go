@@ -8,6 +8,7 @@ type step struct {
 	n    int  // how many, of the client's own; an ask ends in one
 	hold bool // the last of the n waits for the ask behind it
 	dead bool // nobody waits for what it tells
+	done bool // of one that is joined: the client's own part is over
 }
 
 type stepKind uint8
@@ -16,7 +17,21 @@ const (
 	stepClient stepKind = iota
 	stepBefore
 	stepAfter
+	// stepJoined is a COMMIT with an ask in one sequence. The client has sent a
+	// Query, so it gets the tag, or the error, and the ReadyForQuery at the end.
+	stepJoined
 )
+
+// own reports whether a message of the type answers an ask.
+func (s *step) own(typ byte) bool {
+	switch s.kind {
+	case stepClient:
+		return false
+	case stepJoined:
+		return typ != msgReadyForQuery && (s.done || typ == msgParseComplete || typ == msgBindComplete)
+	}
+	return true
+}
 
 // steps is a queue that keeps its memory.
 type steps struct {
@@ -84,7 +99,7 @@ func (s *steps) add(st step) {
 // owed reports whether the client has not been given all of its own answers.
 func (s *steps) owed() bool {
 	for _, st := range s.q[s.head:] {
-		if st.kind == stepClient && !st.dead {
+		if (st.kind == stepClient || st.kind == stepJoined) && !st.dead {
 			return true
 		}
 	}

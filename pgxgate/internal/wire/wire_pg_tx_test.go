@@ -56,14 +56,12 @@ func testTransactions(t *testing.T, dsn string, w witness) {
 		if err := c.exec("create table d (k int unique deferrable initially deferred)")(); err != nil {
 			t.Fatal(err)
 		}
-		a, err := c.run(t, w, AroundCommit, func() error {
-			c.wire.Take()
-			tx, _ := c.Begin(ctx)
-			tx.Exec(ctx, "insert into d values (1), (1)")
-			c.wire.Arm(AroundCommit)
-			return tx.Commit(ctx)
-		})
-		if err == nil || !a.Failed || a.Tag != "" || !a.Before.Wrote || a.TxStatus != 'I' {
+		tx, _ := c.Begin(ctx)
+		tx.Exec(ctx, "insert into d values (1), (1)")
+		c.wire.Arm(AroundCommit)
+		err := tx.Commit(ctx)
+		// The server skips the ask with the rest of the string.
+		if a := c.wire.Take(); err == nil || !a.Failed || a.OK || a.Err != nil || a.Tag != "" || !a.Before.Wrote || a.TxStatus != 'I' {
 			t.Errorf("%v, %+v", err, a)
 		}
 	})

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/bench/figure"
@@ -23,9 +24,9 @@ func (s *steady) Probe(_ context.Context, pending []uint64) (engine.Observation,
 }
 
 // steadyCore returns a core over a primary and four replicas that all stand at
-// the same position, and a context with a session that must see that and reads
+// the same position, and contexts with a session each that must see that and reads
 // on a replica.
-func steadyCore(ctx context.Context) (*engine.Core, context.Context, error) {
+func steadyCore(ctx context.Context) (*engine.Core, []context.Context, error) {
 	at, epoch := tidegate.At(100), tidegate.Epoch{System: 1, Line: 1}
 	cfg := engine.Config{Cluster: clusterName, ProbeInterval: maxInterval}
 	for i := range pickNodes {
@@ -47,48 +48,68 @@ func steadyCore(ctx context.Context) (*engine.Core, context.Context, error) {
 		return nil, nil, err
 	}
 	mark := tidegate.Mark{Cluster: clusterName, Epoch: epoch, Position: at}
-	return core, tidegate.WithToken(ctx, tidegate.NewToken(mark)), nil
+	contexts := make([]context.Context, pickSessions)
+	for i := range contexts {
+		contexts[i] = tidegate.WithToken(ctx, tidegate.NewToken(mark))
+	}
+	return core, contexts, nil
 }
 
-// batch is how many decisions are timed at once: one takes about as long as a
-// look at the clock.
-const batch = 1000
+// pickSessions is how many sessions decide in turn. The clock is looked at before
+// and behind all of them: a decision takes about as long as a look at it.
+const pickSessions = 8
 
-// pick measures the decision for a session with a mark that stays on its
-// replica, from Begin to Cancel: everything that routing does for a read but the
-// look at the clock when it ends, on which most of the time of End goes.
+// rounds is how often they do for one sample.
+const rounds = 128
+
+// batch is how many decisions a sample has.
+const batch = pickSessions * rounds
+
+// pick measures the decision for a session with a mark that stays on its replica:
+// by itself, for reads that know their session, and with all that routing does for
+// a read, from finding the session in the context to the look at the clock at the
+// end.
 func (b *bench) pick(ctx context.Context) ([]figure.Figure, error) {
-	core, ctx, err := steadyCore(ctx)
+	core, contexts, err := steadyCore(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer core.Close()
-	var rd engine.Read
-	first := func() error {
-		if err := core.Begin(ctx, tidegate.Causal, &rd); err != nil {
-			return err
+	var spent time.Duration
+	reads := make([]engine.Read, pickSessions)
+	decide := func() error {
+		start := time.Now()
+		for i := range reads {
+			if err := core.Begin(contexts[i], tidegate.Causal, &reads[i]); err != nil {
+				return err
+			}
 		}
-		core.End(&rd) // stays there from now on
-		return nil
-	}
-	if err := first(); err != nil {
-		return nil, err
-	}
-	rd = engine.Read{}
-	once := func() error {
-		if err := core.Begin(ctx, tidegate.Causal, &rd); err != nil {
-			return err
+		spent += time.Since(start)
+		for i := range reads {
+			core.Cancel(&reads[i])
 		}
-		core.Cancel(&rd)
 		return nil
 	}
 	whole := func() error {
-		rd = engine.Read{}
-		return first()
+		start := time.Now()
+		for _, ctx := range contexts {
+			var rd engine.Read
+			if err := core.Begin(ctx, tidegate.Causal, &rd); err != nil {
+				return err
+			}
+			core.End(&rd)
+		}
+		spent += time.Since(start)
+		return nil
+	}
+	for _, op := range []pairs.Arm{whole, decide} { // the sessions stay from now on
+		if err := op(); err != nil {
+			return nil, err
+		}
 	}
 	batchOf := func(op pairs.Arm) pairs.Arm {
 		return func() error {
-			for range batch {
+			for range rounds {
 				if err := op(); err != nil {
 					return err
 				}
@@ -96,30 +117,35 @@ func (b *bench) pick(ctx context.Context) ([]figure.Figure, error) {
 			return nil
 		}
 	}
-	var decisions, reads []pairs.Run
+	inside := func(a pairs.Arm) (float64, error) {
+		spent = 0
+		err := a()
+		return float64(spent), err
+	}
+	var decisions, routings []pairs.Run
 	var allocs []float64
 	n := normal(&b.cfg, 1000, 20)
 	for range b.cfg.runs() {
 		for _, m := range []struct {
 			op   pairs.Arm
 			into *[]pairs.Run
-		}{{once, &decisions}, {whole, &reads}} {
-			r, err := pairs.Compare(ctx, pairs.Plan{Pairs: n}, batchOf(m.op), batchOf(m.op))
+		}{{decide, &decisions}, {whole, &routings}} {
+			r, err := pairs.Compare(ctx, pairs.Plan{Pairs: n, Measure: inside}, batchOf(m.op), batchOf(m.op))
 			if err != nil {
 				return nil, err
 			}
 			*m.into = append(*m.into, r)
 		}
-		a, err := allocations(10*batch, once)
+		a, err := allocations(10*rounds, decide)
 		if err != nil {
 			return nil, err
 		}
-		allocs = append(allocs, tenth(a.objects))
+		allocs = append(allocs, tenth(a.objects/pickSessions))
 	}
 	lacking := b.cfg.tooFew(EnoughPairs)
 	return []figure.Figure{
-		figure.Timed(PickTime, figure.Under(30), 1./batch, decisions).Lacking(lacking).Noted("engine.Core.Begin and Cancel at %d nodes", pickNodes),
-		figure.Timed(ReadRouting, nil, 1./batch, reads).Noted("engine.Core.Begin and End, all that routing does for a read"),
+		figure.Timed(PickTime, figure.Under(30), 1./batch, decisions).Lacking(lacking).Noted("engine.Core.Begin for reads that know their session, %d nodes, %d sessions in turn", pickNodes, pickSessions),
+		figure.Timed(ReadRouting, nil, 1./batch, routings).Noted("engine.Core.Begin and End of new reads, all that routing does for a read"),
 		figure.Plain(PickAllocs, figure.Count, figure.AtMost(0), allocs...).Lacking(lacking),
 	}, nil
 }
