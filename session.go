@@ -99,7 +99,9 @@ func (s *Session) edit(cluster string) (*sessionEntry, func()) {
 
 // Merge joins what a token says into the session: afterwards the session must
 // see what either required. An event that makes another user's session read
-// again carries such a token.
+// again carries such a token. The session stays its own: one that goes on with what
+// its client presents is made by [NewSession] with the token, and so keeps to its
+// replica and to its share of a rollout.
 func (s *Session) Merge(t Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/internal/freshness"
@@ -163,8 +165,12 @@ func validateNodes(nodes []Node) error {
 			return bad(field+".Name", "repeats %q; use unique names", n.Name)
 		case n.Source == nil:
 			return bad(field+".Source", "is nil; an adapter has to supply it")
-		case !reflect.TypeOf(n.Source).Comparable():
+		case !reflect.ValueOf(n.Source).Comparable():
 			return bad(field+".Source", "is a %T, which cannot be compared; use a pointer", n.Source)
+		case slices.ContainsFunc(nodes[:i], func(o Node) bool { return o.Source == n.Source }):
+			return bad(field+".Source", "is that of another node, too; give each node a source of its own")
+		case !utf8.ValidString(n.Name):
+			return bad(field+".Name", "is %q; use valid UTF-8, it becomes a metric's label", n.Name)
 		case n.Weight < 0 || n.Weight > 1000:
 			return bad(field+".Weight", "is %d; use 1 to 1000", n.Weight)
 		}

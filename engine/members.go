@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -39,14 +38,13 @@ func (m *members) free() int {
 func (m *members) past() [2]uint64 { return [2]uint64{m.before[0].Load(), m.before[1].Load()} }
 
 // SetNodes makes the nodes of the cluster these. A node that was there before,
-// with the same name and source, keeps what is known of it, and takes over its
-// new zone and weight. One that is not listed any more gets no further
+// with the same source, keeps what is known of it, and takes over its new name, zone
+// and weight. One that is not listed any more gets no further
 // reads; those in flight on it end as they would have. Sources are compared
 // with ==: they must be pointers or the like. It returns the sources that are not
 // used any more; the adapter closes what belongs to them.
 //
-// A node that comes in another's place, or under another name, is nobody's
-// primary before its first look. Where that gap matters, add the new one and
+// A node with a new source is nobody's primary before its first look. Where that gap matters, add the new one and
 // remove the old one later.
 //
 // Errors wrap [tidegate.ErrConfig], and [tidegate.ErrClosed] after Close; nothing
@@ -62,26 +60,28 @@ func (c *Core) SetNodes(nodes []Node) (left []Source, err error) {
 	if c.Closed() {
 		return nil, tidegate.ErrClosed
 	}
-	listed := map[string]*Node{}
+	listed := map[Source]*Node{}
 	for i := range nodes {
-		listed[nodes[i].Name] = &nodes[i]
+		listed[nodes[i].Source] = &nodes[i]
 	}
 	for i := range m.list {
 		n := m.get(i)
 		if n == nil {
 			continue
 		}
-		if now := listed[n.Name]; now != nil && now.Source == n.Source {
-			delete(listed, n.Name)
+		if now := listed[n.Source]; now != nil {
+			delete(listed, n.Source)
 			if *now != *n {
 				m.list[i].Store(now)
 				c.router.Set(i, now.policy())
 			}
+			if now.Name != n.Name {
+				c.news.removed(i, n.Name)
+				c.news.added(now.Name)
+			}
 			continue
 		}
-		if !slices.Contains(left, n.Source) && !slices.ContainsFunc(nodes, func(o Node) bool { return o.Source == n.Source }) {
-			left = append(left, n.Source)
-		}
+		left = append(left, n.Source)
 		ticks, demands := c.watcher.Counts(i)
 		m.before[0].Add(ticks)
 		m.before[1].Add(demands)
@@ -91,7 +91,7 @@ func (c *Core) SetNodes(nodes []Node) (left []Source, err error) {
 	}
 	for i := range nodes {
 		n := &nodes[i]
-		if listed[n.Name] == nil {
+		if listed[n.Source] == nil {
 			continue
 		}
 		at := m.free()

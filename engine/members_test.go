@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -121,7 +122,8 @@ func TestSetNodesKeepsWhatIsTheSame(t *testing.T) {
 	})
 }
 
-// A name that leads elsewhere is another node, and a source under another name too.
+// A name that leads elsewhere is another node; a source under another name is the
+// same one: it is asked by one goroutine at a time, also then.
 func TestSetNodesReplaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, r, other := primaryStub(1, 100), replicaStub(2, 100), replicaStub(3, 70)
@@ -130,17 +132,18 @@ func TestSetNodesReplaces(t *testing.T) {
 		if n := c.Status().Nodes[1]; n.Node != "b" || n.Applied != tidegate.At(70) || n.Probes != 1 {
 			t.Errorf("%+v", n)
 		}
-		// The adapter must not close what a node goes on with.
+		asked := c.Status().Nodes[1].Probes
 		setNodes(t, c, []engine.Node{{Name: "a", Source: p}, {Name: "renamed", Source: other}})
 		if got := names(t, c); !slices.Equal(got, []string{"a", "renamed"}) {
 			t.Errorf("the nodes are %v", got)
 		}
-		if n := c.Status().Nodes[1]; n.Probes != 1 || !n.Usable {
-			t.Errorf("%+v", n)
+		if n := c.Status().Nodes[1]; n.Probes != asked || !n.Usable || n.Applied != tidegate.At(70) {
+			t.Errorf("it was taken for a new one: %+v", n)
 		}
-		// One source under two names is left once.
-		setNodes(t, c, []engine.Node{{Name: "a", Source: p}, {Name: "x", Source: r}, {Name: "y", Source: r}}, other)
-		setNodes(t, c, listed(p), r)
+		setNodes(t, c, []engine.Node{{Name: "renamed", Source: p}, {Name: "a", Source: other}}) // swapped
+		if s := c.Status(); s.Primary != "renamed" || s.Nodes[1].Node != "a" || s.Nodes[1].Probes != asked {
+			t.Errorf("after swapping names: %+v", s)
+		}
 	})
 }
 
@@ -150,12 +153,15 @@ func TestSetNodesRefuses(t *testing.T) {
 		p, r := primaryStub(1, 100), replicaStub(2, 100)
 		c := core(t, engine.Config{}, p, r)
 		for name, nodes := range map[string][]engine.Node{
-			"Nodes ":          nil,
-			"Nodes has 65":    make([]engine.Node, engine.MaxNodes+1),
-			"Nodes[1].Name":   {{Name: "a", Source: p}, {Name: "a", Source: r}},
-			"Nodes[0].Name":   {{Source: p}},
-			"Nodes[1].Source": {{Name: "c", Source: p}, {Name: "d"}},
-			"Nodes[0].Weight": {{Name: "c", Source: p, Weight: -1}},
+			"Nodes ":                                 nil,
+			"Nodes has 65":                           make([]engine.Node, engine.MaxNodes+1),
+			"Nodes[1].Name":                          {{Name: "a", Source: p}, {Name: "a", Source: r}},
+			"Nodes[0].Name":                          {{Source: p}},
+			"Nodes[1].Source":                        {{Name: "c", Source: p}, {Name: "d"}},
+			"Nodes[1].Source is that of another":     {{Name: "x", Source: r}, {Name: "y", Source: r}},
+			"Nodes[0].Name is \"a\\xff\"":            {{Name: "a\xff", Source: p}},
+			"Nodes[0].Source is a engine_test.boxed": {{Name: "a", Source: boxed{[]int{1}}}},
+			"Nodes[0].Weight":                        {{Name: "c", Source: p, Weight: -1}},
 		} {
 			left, err := c.SetNodes(nodes)
 			if !errors.Is(err, tidegate.ErrConfig) || len(left) != 0 || !strings.Contains(err.Error(), "Config."+name) {
@@ -327,4 +333,11 @@ func TestSetNodesKeepsCounting(t *testing.T) {
 			t.Errorf("%d probes were counted, %d were sent", n, asked)
 		}
 	})
+}
+
+// boxed can be compared by its type, not by its value.
+type boxed struct{ v any }
+
+func (boxed) Probe(context.Context, []uint64) (engine.Observation, error) {
+	return engine.Observation{}, errors.New("never asked")
 }

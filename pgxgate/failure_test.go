@@ -172,15 +172,19 @@ func TestReplicaDiesAndReturns(t *testing.T) {
 func TestRestartedReplicaWhileIdle(t *testing.T) {
 	c := ownCluster(t, pgcluster.Config{Replicas: 2, Settings: map[string]string{"autovacuum": "off"}})
 	db := open(t, c)
+	lives := map[string]tidegate.Incarnation{}
+	for _, n := range db.Status().Nodes {
+		lives[n.Node] = n.Incarnation
+	}
 	for _, r := range c.Replicas() {
 		if err := r.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "both replicas to be used", func() bool {
+	eventually(t, "both replicas to be used in their new life", func() bool {
 		n := 0
-		for _, v := range db.Explain(tidegate.WithSession(t.Context(), tidegate.NewSession()), tidegate.Causal).Nodes {
-			if v.Eligible {
+		for _, s := range db.Status().Nodes {
+			if s.Role == tidegate.RoleReplica && s.Usable && s.Err == nil && s.Incarnation != lives[s.Node] {
 				n++
 			}
 		}

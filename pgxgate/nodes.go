@@ -2,11 +2,16 @@ package pgxgate
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/engine"
 )
+
+// warmTime bounds the wait for connections to new nodes.
+const warmTime = time.Second
 
 // same reports whether a node that is given again leads where it did: by the
 // same name, connection string and pool configuration.
@@ -38,12 +43,29 @@ func (db *DB) meet(given []Node) ([]*node, []engine.Node, error) {
 	return nodes, known, nil
 }
 
+// warm connects to the nodes that are new, all at once: until one has been looked at
+// for the first time it is nobody's primary, and gets no reads. One that cannot be
+// reached now joins all the same. The caller holds db.mu.
+func (db *DB) warm(nodes []*node) {
+	ctx, cancel := context.WithTimeout(context.Background(), warmTime)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, n := range nodes {
+		if !slices.Contains(db.nodes, n) {
+			wg.Go(func() { _ = n.warm(ctx) }) // its probes will tell
+		}
+	}
+	wg.Wait()
+}
+
 // SetNodes makes the cluster's nodes these, while reads and writes go on. A node
 // that is given as it was before keeps its connections and what is known of it;
 // its zone and weight may be new. One that is not listed any more gets no new
 // statements, and its connections are closed as they are given back. A node that
 // is new, or leads elsewhere under its old name, gets reads when it has proven
-// itself by a first look, and writes when that has found it to be the primary.
+// itself by a first look, and writes when that has found it to be the primary: with
+// a new password for all nodes, writes and reads fail for the round trip in between.
+// SetNodes connects to new nodes before it changes anything, for a second at most.
 //
 // Errors wrap [tidegate.ErrConfig] and name the field, or [tidegate.ErrClosed];
 // nothing has changed then.
@@ -57,6 +79,7 @@ func (db *DB) SetNodes(given []Node) error {
 	if err != nil {
 		return err
 	}
+	db.warm(nodes)
 	left, err := db.core.SetNodes(known)
 	if err != nil {
 		return err
@@ -77,11 +100,13 @@ func (n *node) leave() {
 	n.closePools()
 }
 
-// end closes the connection of a node that was taken away. The turn is kept: a
-// proof that is under way must not connect again.
+// end closes the connection of a node that was taken away. Whoever waits for a turn
+// on it must not go on waiting, nor connect again.
 func (w *watch) end(ctx context.Context) {
+	close(w.gone)
 	w.turn <- struct{}{}
 	if w.conn != nil {
 		_ = w.conn.Close(ctx)
 	}
+	<-w.turn
 }

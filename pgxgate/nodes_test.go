@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/internal/pgcluster"
@@ -353,4 +354,52 @@ func TestSetNodesLeavesNothing(t *testing.T) {
 func readsOrNot(ctx context.Context, db *pgxgate.DB) {
 	var v int64
 	_ = db.Read(tidegate.Causal).QueryRow(tidegate.WithSession(ctx, tidegate.NewSession()), get, 1).Scan(&v)
+}
+
+// Nodes that are all given anew, as with a new password, are connected to before the
+// old ones are left: what is missing then is one look.
+func TestSetNodesConnectsFirst(t *testing.T) {
+	c := cluster(t)
+	db := open(t, c, func(cfg *pgxgate.Config) { cfg.Nodes = marked(c, "set_nodes_before") })
+	set(t, db, marked(c, "set_nodes_after")...)
+	for _, s := range c.Servers() {
+		if connections(t, s, "set_nodes_after") == 0 {
+			t.Errorf("%s was left before there was a connection", s.Name)
+		}
+	}
+	eventually(t, "the primary to be known again", func() bool { return db.Status().Primary != "" })
+	ctx, _ := inSession(t)
+	must[any](t)(db.Write().Exec(ctx, update, key(t), 1))
+}
+
+// A connection for probes that is cut says nothing of its node: the same look is
+// made on another one.
+func TestCutProbeConnection(t *testing.T) {
+	c := cluster(t)
+	const name = "cut_probe"
+	var looks, failed [3]atomic.Int64
+	db := open(t, c, func(cfg *pgxgate.Config) {
+		cfg.Nodes = marked(c, name)
+		cfg.ProbeInterval = 5 * time.Millisecond
+		cfg.Hooks = []tidegate.Hook{{Probed: func(p tidegate.Probe) {
+			i := slices.IndexFunc(cfg.Nodes, func(n pgxgate.Node) bool { return n.Name == p.Node })
+			looks[i].Add(1)
+			if p.Err != nil {
+				failed[i].Add(1)
+				t.Logf("%s: %v", p.Node, p.Err)
+			}
+		}}}
+	})
+	for i, s := range c.Servers() {
+		cut := sql(t, s, "select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = '"+name+"'")
+		if cut == "0" {
+			t.Fatalf("no connection to cut on %s", s.Name)
+		}
+		before := looks[i].Load()
+		eventually(t, "more looks", func() bool { return looks[i].Load() > before+5 })
+		if n := failed[i].Load(); n != 0 {
+			t.Errorf("%s: %d of %d looks failed", s.Name, n, looks[i].Load())
+		}
+	}
+	_ = db
 }

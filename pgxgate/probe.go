@@ -84,6 +84,7 @@ type watch struct {
 	db   *DB
 	cfg  *pgx.ConnConfig
 	turn chan struct{}
+	gone chan struct{} // closed when the node has been taken away
 	// Guarded by turn.
 	conn   *pgx.Conn
 	state  *connState
@@ -96,38 +97,67 @@ func newWatch(db *DB, base *pgxpool.Config) watch {
 	// A serializable default is refused on standbys, and a repeatable read one
 	// would need no snapshot here either.
 	c.RuntimeParams["default_transaction_isolation"] = "read committed"
-	return watch{db: db, cfg: c, turn: make(chan struct{}, 1)}
+	return watch{db: db, cfg: c, turn: make(chan struct{}, 1), gone: make(chan struct{})}
 }
 
 // on runs f on the connection, making it if need be. An error of the connection
-// ends it.
+// ends it. One that was made earlier can have been cut since, which says nothing of
+// the node: then f runs once more on a new one.
 func (w *watch) on(ctx context.Context, f func(c *pgx.Conn, s *connState) error) error {
 	select {
 	case w.turn <- struct{}{}:
 		defer func() { <-w.turn }()
+	case <-w.gone:
+		return errNodeGone
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if w.conn == nil || w.conn.IsClosed() {
-		c, err := pgx.ConnectConfig(ctx, w.cfg)
-		if err != nil {
+	select {
+	case <-w.gone: // both were ready
+		return errNodeGone
+	default:
+	}
+	for again := w.conn != nil && !w.conn.IsClosed(); ; again = false {
+		if err := w.connect(ctx); err != nil {
 			return err
 		}
-		s, err := bear(ctx, c.PgConn(), nil, AsyncAuto)
-		if err == nil {
-			_, err = c.PgConn().Prepare(ctx, probeName, probeSQL, nil)
+		err := f(w.conn, w.state)
+		if err != nil && (sqlState(err) == "" || connectionLost(err)) {
+			again = again && (connectionLost(err) || lostNetwork(err)) && ctx.Err() == nil
+			_ = w.conn.Close(ctx)
+		} else {
+			again = false
 		}
-		if err != nil {
-			_ = c.Close(ctx)
+		if !again {
 			return err
 		}
-		w.conn, w.state, w.looked = c, s, time.Time{}
 	}
-	err := f(w.conn, w.state)
-	if err != nil && (sqlState(err) == "" || connectionLost(err)) {
-		_ = w.conn.Close(ctx)
+}
+
+// connect makes the connection unless there is one. It is the caller's turn.
+func (w *watch) connect(ctx context.Context) error {
+	if w.conn != nil && !w.conn.IsClosed() {
+		return nil
 	}
-	return err
+	c, err := pgx.ConnectConfig(ctx, w.cfg)
+	if err != nil {
+		return err
+	}
+	s, err := bear(ctx, c.PgConn(), nil, AsyncAuto)
+	if err == nil {
+		_, err = c.PgConn().Prepare(ctx, probeName, probeSQL, nil)
+	}
+	if err != nil {
+		_ = c.Close(ctx)
+		return err
+	}
+	w.conn, w.state, w.looked = c, s, time.Time{}
+	return nil
+}
+
+// warm makes the connection, so that the first look takes one round trip.
+func (w *watch) warm(ctx context.Context) error {
+	return w.on(ctx, func(*pgx.Conn, *connState) error { return nil })
 }
 
 func (w *watch) close(ctx context.Context) {

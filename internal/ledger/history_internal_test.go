@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/internal/freshness"
@@ -108,7 +110,7 @@ func TestRestart(t *testing.T) {
 	l.Merge([]tidegate.Mark{{Cluster: "main", Epoch: second, Position: at(50)}})
 	in := promoted(after())
 	wants(t, l, in, Changed, 0)
-	l.Restart(second, idB, mono.Now()+1)
+	l.Restart(second, idB, l.news)
 	needs(t, l, tidegate.Position{}, tidegate.Position{})
 	if l.epoch != second || len(l.others) != 0 || !slices.Equal(ids(l), []tidegate.Incarnation{idB}) {
 		t.Errorf("after the restart: %+v", l)
@@ -151,7 +153,7 @@ func TestBoundHasTheLaterHistory(t *testing.T) {
 	} {
 		l := marked(80)
 		dispatch(l, usual(1), 1)
-		l.Restart(second, idB, mono.Now()+1) // while the read is in flight
+		l.Restart(second, idB, l.news) // while the read is in flight
 		l.Reached(second, at(120))
 		l.Done(idA, mono.Now())
 		l.catch = catchUp{}
@@ -261,13 +263,43 @@ func TestRestartKeepsWhatCameAfterTheReport(t *testing.T) {
 		dispatch(l, usual(1), 1)
 		in := promoted(after())
 		wants(t, l, in, Changed, 0)
-		decided := mono.Now()
+		decided := l.news
 		news(l)
 		l.Restart(second, idB, decided)
 		wants(t, l, promoted(after()), Changed, 0)
-		l.Restart(second, idB, mono.Now()+1)
+		l.Restart(second, idB, l.news)
 		if s, _ := settle(l, promoted(after())); s == Changed {
 			t.Errorf("%s: it is reported for ever", name)
+		}
+	}
+}
+
+// Nothing is dated to before the lock was held: what happens while it is awaited
+// must be older, or a look from that time would be taken for a later one.
+func TestTimesAreOfTheMomentInside(t *testing.T) {
+	t.Parallel()
+	mark := []tidegate.Mark{{Cluster: "main", Epoch: first, Seen: []tidegate.Incarnation{idA}}}
+	for name, c := range map[string]struct {
+		waits func(l *Ledger) // begins before what happens inside
+		since func(l *Ledger) int64
+	}{
+		"a token":           {func(l *Ledger) { l.Merge(mark) }, func(l *Ledger) int64 { return l.entry(idA).since }},
+		"a token's arrival": {func(l *Ledger) { l.Merge(mark) }, func(l *Ledger) int64 { return l.arrived }},
+		"a duty":            {func(l *Ledger) { l.CatchUp() }, func(l *Ledger) int64 { return l.catch.since }},
+		"a lost outcome":    {func(l *Ledger) { l.Owe(idPrimary, nil) }, func(l *Ledger) int64 { return l.catch.since }},
+	} {
+		l := New("main", 1, mark)
+		l.Lock()
+		done := make(chan struct{})
+		go func() { c.waits(l); close(done) }()
+		for start := mono.Now(); mono.Now() < start+int64(5*time.Millisecond); {
+			runtime.Gosched() // until it waits for the lock
+		}
+		inside := mono.Now()
+		l.Unlock()
+		<-done
+		if at := c.since(l); at < inside {
+			t.Errorf("%s: is dated %v before the lock was given up", name, time.Duration(inside-at))
 		}
 	}
 }

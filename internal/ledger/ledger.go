@@ -61,9 +61,9 @@ type Ledger struct {
 	// than one life has no primary that could bound them.
 	onPrimary int
 	there     tidegate.Incarnation
-	// news is when the session last came to know something that a report decided
-	// before does not cover; see Restart.
-	news int64
+	// news counts what the session came to know that a report decided before does
+	// not cover; see Restart.
+	news uint64
 	// patient allows the next causal read to wait longer than its class says.
 	patient bool
 	inline  [tidegate.MaxSeen]entry
@@ -127,21 +127,25 @@ func (l *Ledger) Patient() bool {
 	return p
 }
 
+// News returns what [Ledger.Restart] wants to know of the moment at which its report
+// was decided. Locked.
+func (l *Ledger) News() uint64 { return l.news }
+
 // Merge implements tidegate.Ledger.
 func (l *Ledger) Merge(marks []tidegate.Mark) {
 	if len(marks) == 0 {
 		return
 	}
-	now := mono.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := mono.Now() // not before the lock: what happens while it is awaited is older
 	for _, m := range marks {
 		l.merge(m, now)
 	}
 }
 
 func (l *Ledger) merge(m tidegate.Mark, now int64) {
-	l.news = now
+	l.news++
 	if m.CatchUp && m.Primary == 0 && !m.Epoch.Known() && l.birth != nil {
 		m.Epoch, m.Primary = l.birth()
 	}
@@ -225,9 +229,8 @@ func (l *Ledger) CatchUp() { l.Merge([]tidegate.Mark{{Cluster: l.cluster, CatchU
 // primary is the incarnation that it happened on, zero when not known; pending
 // lists server processes whose transaction may still commit.
 func (l *Ledger) Owe(primary tidegate.Incarnation, pending []uint64) {
-	now := mono.Now()
 	l.mu.Lock()
-	l.owe(now, primary, pending)
+	l.owe(mono.Now(), primary, pending)
 	l.mu.Unlock()
 }
 
@@ -237,7 +240,7 @@ func (l *Ledger) Reached(epoch tidegate.Epoch, pos tidegate.Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if epoch.Line < l.epoch.Line {
-		l.news = mono.Now() // of a history that the session may have been told is over
+		l.news++ // of a history that the session may have been told is over
 	}
 	if epoch != l.epoch && rules.EpochInMark.On() {
 		now := mono.Now()

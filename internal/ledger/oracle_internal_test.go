@@ -146,7 +146,7 @@ func (w *world) tell(p *place) bool {
 	}
 	p.known, p.replicas = truth{s.line: s.vis}, truth{}
 	p.l.Reached(p.table.Epoch, at(s.app))
-	p.l.Restart(p.table.Epoch, s.id, mono.Now()+1)
+	p.l.Restart(p.table.Epoch, s.id, p.l.news)
 	return true
 }
 

@@ -220,13 +220,14 @@ func (l *Ledger) bound(t *freshness.Table, p *freshness.Observation, e *entry) (
 
 // Restart makes the session go on from the position after now of the primary with
 // that epoch and life: the session has been told that what it required before can
-// not be judged. That was decided at a time; what it has come to know since then,
-// by a token that arrived or a read of the old history that ended, was not part of
-// the report: then nothing changes, and the report is made again.
-func (l *Ledger) Restart(epoch tidegate.Epoch, primary tidegate.Incarnation, decided int64) {
+// not be judged. news is [Ledger.News] from when that was decided; what it has come to
+// know since then, by a token that arrived or a read of the old history that ended,
+// was not part of the report: then nothing changes, and the report is made again.
+// Times would not do: a read's end is dated before its lock.
+func (l *Ledger) Restart(epoch tidegate.Epoch, primary tidegate.Incarnation, news uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.news >= decided {
+	if l.news != news {
 		return
 	}
 	l.mark, l.shown, l.others = tidegate.Position{}, tidegate.Position{}, nil
@@ -263,7 +264,7 @@ func (l *Ledger) Done(id tidegate.Incarnation, now int64) {
 	if e := l.entry(id); e != nil {
 		e.fly--
 		if e.epoch.System != l.epoch.System || e.epoch.Line <= l.epoch.Line {
-			l.news = now
+			l.news++
 		}
 		// Parallel reads do not note their ends in order.
 		e.since = max(e.since, now)

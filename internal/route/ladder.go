@@ -136,7 +136,7 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 func (r *Router) beginRelaxed(ctx context.Context, tk *Ticket) error {
 	w := waiter{r: r}
 	defer w.stop(tk)
-	limit := clip(ctx, tk.Class.Wait(r.cfg.Wait))
+	limit := r.patience(ctx, tk, 1)
 	for {
 		var asks ledger.Asks
 		t := r.facts.Table()
@@ -252,7 +252,6 @@ func (r *Router) primary(ctx context.Context, tk *Ticket, reason tidegate.Reason
 			if !tk.changed {
 				r.stats.Changed.Add(1)
 				tk.changed = true
-				tk.changedAt = mono.Now()
 			}
 			return r.takePrimary(tk, t, tidegate.ReasonHistoryChanged, true)
 		}
@@ -293,7 +292,7 @@ func (r *Router) primaryProof(tk *Ticket, t *freshness.Table, causal bool, asks 
 		return ledger.Changed, tidegate.Position{}
 	}
 	status := l.Settle(t, asks)
-	tk.required = l.Mark()
+	tk.required, tk.news = l.Mark(), l.News()
 	if status != ledger.Settled {
 		return status, tidegate.Position{}
 	}

@@ -52,12 +52,12 @@ func (r *Router) plan(ctx context.Context, tk *Ticket, t *freshness.Table, n *ne
 	}
 	p.made = true
 	wait := tk.Class.Wait(r.cfg.Wait)
-	p.limit = clip(ctx, wait)
+	p.limit = r.patience(ctx, tk, 1)
 	patient := tk.Ledger.Patient()
 	if best == freshness.NoNode || wait <= 0 || time.Duration(eta-now) <= p.limit {
 		return
 	}
-	longest := clip(ctx, longWaits*wait)
+	longest := r.patience(ctx, tk, longWaits)
 	if left := time.Duration(eta-now) + time.Duration(margin); patient && left <= longest {
 		// Half as long again, should it take longer than expected.
 		p.limit = min(longest, left+left/2)
@@ -68,6 +68,12 @@ func (r *Router) plan(ctx context.Context, tk *Ticket, t *freshness.Table, n *ne
 	// Whether it really takes that long shows at the end of the wait that is not
 	// made.
 	r.facts.Demand(best, now+int64(p.limit))
+}
+
+// patience returns how long the read may still wait for replicas, over all its
+// attempts: so many times its class's wait, less what it has waited.
+func (r *Router) patience(ctx context.Context, tk *Ticket, times time.Duration) time.Duration {
+	return clip(ctx, times*tk.Class.Wait(r.cfg.Wait)-time.Duration(tk.waited))
 }
 
 // expected returns which usable replica is expected to cover the session's mark

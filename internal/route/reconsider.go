@@ -20,6 +20,9 @@ func (r *Router) Reconsider(ctx context.Context, tk *Ticket, holds func(*freshne
 	w := waiter{r: r}
 	defer w.stop(tk)
 	limit := clip(ctx, r.cfg.ProofWait)
+	if role == tidegate.RoleReplica {
+		limit = r.patience(ctx, tk, 1) / 2 // the rest is for the others
+	}
 	for {
 		t := r.facts.Table()
 		n := &t.Nodes[node]

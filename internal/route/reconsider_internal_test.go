@@ -33,8 +33,8 @@ func TestReconsider(t *testing.T) {
 		{"it holds by now", tidegate.Causal, nil, always, true, false, 0},
 		{"a look is needed", tidegate.Causal, func(c *cluster, _ *Ticket) { c.answering = true }, nil, true, false, 0},
 		{"a look is needed, any age will do", anyAge, func(c *cluster, _ *Ticket) { c.answering = true }, nil, true, false, 0},
-		{"nobody answers", tidegate.Causal, nil, nil, false, true, time.Second},
-		{"it never holds", tidegate.Causal, func(c *cluster, _ *Ticket) { c.answering = true }, never, false, true, time.Second},
+		{"nobody answers", tidegate.Causal, nil, nil, false, true, 10 * ms},
+		{"it never holds", tidegate.Causal, func(c *cluster, _ *Ticket) { c.answering = true }, never, false, true, 10 * ms},
 		{"the node fails", tidegate.Causal, func(c *cluster, _ *Ticket) {
 			c.answering = true
 			c.say(func(_ []freshness.Observation, fails []error) { fails[1] = errDown })

@@ -109,15 +109,21 @@ func TestFailToPrimary(t *testing.T) {
 	}
 }
 
-func TestWaitsAddUp(t *testing.T) {
+// A read's wait for replicas is one, however often it is tried.
+func TestAttemptsShareTheWait(t *testing.T) {
 	t.Parallel()
-	inBubble(t, 2, func(c *cluster) {
-		tk := &Ticket{Ledger: session(200)}
-		for i := range time.Duration(3) {
-			c.begin(c.t.Context(), tk, outcome{0, tidegate.ReasonBehind, false, (i + 1) * 20 * ms})
-			c.router.Retry(tk, false)
-		}
-	})
+	budget := tidegate.Relaxed("budget", "test", tidegate.Within(time.Second))
+	for _, class := range []tidegate.Class{tidegate.Causal, budget} {
+		inBubble(t, 2, func(c *cluster) {
+			time.Sleep(2 * time.Second) // what is known is too old for a budget, too
+			c.proven = tidegate.At(300)
+			tk := &Ticket{Class: class, Ledger: session(200)}
+			for range 3 {
+				c.begin(c.t.Context(), tk, outcome{0, tidegate.ReasonBehind, false, 20 * ms})
+				c.router.Retry(tk, false)
+			}
+		})
+	}
 }
 
 // The age of the replica that failed is not that of the primary's answer.

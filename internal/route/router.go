@@ -196,7 +196,8 @@ func (s *ties) draw(r *Router) int {
 	}
 	m := s.nodes
 	if m&(m-1) != 0 {
-		for at := chance.Int64N(s.total); ; m &= m - 1 {
+		// Up to the last one: weights can have been lowered since they were added up.
+		for at := chance.Int64N(s.total); m&(m-1) != 0; m &= m - 1 {
 			if at -= r.slots[bits.TrailingZeros64(m)].weight.Load(); at < 0 {
 				break
 			}

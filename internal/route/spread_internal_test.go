@@ -281,3 +281,15 @@ func TestStaysAtTheOneThatIsLeft(t *testing.T) {
 		t.Errorf("goes to %d (%v), want the one that cannot be left yet", tk.Node, tk.reason)
 	}
 }
+
+// Weights can be lowered between adding them up and drawing by them.
+func TestDrawWhileWeightsShrink(t *testing.T) {
+	t.Parallel()
+	r := New(Config{Cluster: "main", Nodes: []Node{{Name: "a", Weight: 1}, {Name: "b", Weight: 1}, {Name: "c", Weight: 1}}}, nil)
+	for range 1000 {
+		s := ties{nodes: 0b101, total: 2000}
+		if i := s.draw(r); i != 0 && i != 2 {
+			t.Fatalf("drew %d of the nodes 0 and 2", i)
+		}
+	}
+}

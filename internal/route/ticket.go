@@ -30,17 +30,17 @@ type Ticket struct {
 	// Life is the proof's incarnation, zero without one.
 	Life tidegate.Incarnation
 
-	reason    tidegate.Reason
-	required  tidegate.Position
-	current   int64
-	unproven  bool
-	changed   bool // what the session requires can not be judged; see Told
-	changedAt int64
-	waited    int64
-	retries   int
-	exclude   uint64
-	pinned    bool // to the primary
-	rolled    bool // the rollout has been asked
+	reason   tidegate.Reason
+	required tidegate.Position
+	current  int64
+	unproven bool
+	changed  bool   // what the session requires can not be judged; see Told
+	news     uint64 // of the session, when that was decided
+	waited   int64
+	retries  int
+	exclude  uint64
+	pinned   bool // to the primary
+	rolled   bool // the rollout has been asked
 	// held is why the rollout keeps the read on the primary, if it does.
 	held tidegate.Reason
 	// shadow is where a held read would have gone, and why.
@@ -149,7 +149,7 @@ func (r *Router) Told(tk *Ticket) {
 		return
 	}
 	tk.changed = false
-	tk.Ledger.Restart(tk.Epoch, tk.Life, tk.changedAt)
+	tk.Ledger.Restart(tk.Epoch, tk.Life, tk.news)
 }
 
 // Undo ends a read that was never sent.
