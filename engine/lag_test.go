@@ -19,6 +19,15 @@ type tide struct {
 	mu      sync.Mutex
 	commits []time.Time // of position 1, 2 and so on
 	lag     time.Duration
+	stopped int // what no replica goes beyond, if not zero
+}
+
+// stop makes replicas stay where they are.
+func (d *tide) stop() {
+	at := int(d.ago(d.lag).Number())
+	d.mu.Lock()
+	d.stopped = at
+	d.mu.Unlock()
 }
 
 // commit commits and returns its position.
@@ -36,6 +45,9 @@ func (d *tide) ago(lag time.Duration) tidegate.Position {
 	n := len(d.commits)
 	for n > 0 && time.Since(d.commits[n-1]) < lag {
 		n--
+	}
+	if lag > 0 && d.stopped > 0 {
+		n = min(n, d.stopped)
 	}
 	return tidegate.At(uint64(n))
 }
@@ -143,20 +155,26 @@ func (s *swimmer) read(class tidegate.Class) {
 func TestSlowReplicasKeepNoSessionOnThePrimary(t *testing.T) {
 	for _, c := range []struct {
 		lag, wait time.Duration
+		writes    float64 // 0.03 if zero
 		strong    float64
 		least     float64 // share of the reads on replicas
 	}{
 		{lag: 200 * time.Microsecond, least: .97},
 		{lag: 10 * time.Millisecond, least: .97},
-		{lag: 25 * time.Millisecond, least: .93},
-		{lag: 25 * time.Millisecond, strong: .05, least: .90},
-		{lag: 50 * time.Millisecond, least: .93},
-		{lag: 50 * time.Millisecond, strong: .05, least: .90},
+		{lag: 25 * time.Millisecond, least: .97},
+		{lag: 25 * time.Millisecond, strong: .05, least: .97},
+		{lag: 25 * time.Millisecond, writes: .2, least: .97},
+		{lag: 50 * time.Millisecond, least: .97},
+		{lag: 50 * time.Millisecond, strong: .05, least: .97},
 		{lag: 50 * time.Millisecond, wait: 80 * time.Millisecond, least: .97},
 		{lag: 50 * time.Millisecond, wait: 80 * time.Millisecond, strong: .05, least: .97},
 	} {
-		t.Run(fmt.Sprintf("lag=%v/wait=%v/strong=%v", c.lag, c.wait, c.strong), func(t *testing.T) {
+		t.Run(fmt.Sprintf("lag=%v/wait=%v/writes=%v/strong=%v", c.lag, c.wait, c.writes, c.strong), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				writes := c.writes
+				if writes == 0 {
+					writes = .03
+				}
 				sea := &tide{lag: c.lag}
 				shores := []*shore{{primaryStub(1, 0), sea}, {replicaStub(2, 0), sea}, {replicaStub(3, 0), sea}}
 				sea.commit()
@@ -170,9 +188,9 @@ func TestSlowReplicasKeepNoSessionOnThePrimary(t *testing.T) {
 					wg.Go(func() {
 						for range 1000 {
 							switch p := dice.Float64(); {
-							case p < .03:
+							case p < writes:
 								s.write()
-							case p < .03+c.strong:
+							case p < writes+c.strong:
 								s.read(strong)
 							default:
 								s.read(tidegate.Causal)
@@ -207,6 +225,38 @@ func TestSlowReplicasKeepNoSessionOnThePrimary(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A read that waited for longer than its class says in vain is not followed by
+// another one: the lag is not what it is taken for.
+func TestNoLongWaitAfterOneInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sea := &tide{lag: 40 * time.Millisecond}
+		shores := []*shore{{primaryStub(1, 0), sea}, {replicaStub(2, 0), sea}}
+		sea.commit()
+		core := watch(t, engine.Config{ProbeInterval: 100 * time.Millisecond}, shores)
+		s := &swimmer{t: t, core: core, shores: shores}
+		long := func() bool {
+			s.most = 0
+			s.write()
+			s.read(tidegate.Causal)
+			return s.most > 25*time.Millisecond
+		}
+		for range 10 {
+			long()
+			time.Sleep(60 * time.Millisecond)
+		}
+		if !long() {
+			t.Fatalf("a session under a steady lag waited %v", s.most)
+		}
+		sea.stop()
+		if !long() {
+			t.Fatalf("the first wait in vain was %v", s.most)
+		}
+		if long() {
+			t.Errorf("and the next one %v", s.most)
+		}
+	})
 }
 
 // When the lag is over, reads wait for replicas again.

@@ -64,7 +64,7 @@ type Ledger struct {
 	// news counts what the session came to know that a report decided before does
 	// not cover; see Restart.
 	news uint64
-	// patient allows the next causal read to wait longer than its class says.
+	// patient allows causal reads to wait longer than their class says.
 	patient bool
 	inline  [tidegate.MaxSeen]entry
 }
@@ -115,17 +115,12 @@ func (l *Ledger) Fresh() bool { return len(l.seen) == 0 && l.mark.IsZero() && !l
 // empty reports whether nothing is required. Locked.
 func (l *Ledger) empty() bool { return l.Fresh() && l.shown.IsZero() && len(l.others) == 0 }
 
-// Patience makes the session's next causal read one that may wait longer than its
-// class says, because this one could not wait long enough. Locked.
-func (l *Ledger) Patience() { l.patient = true }
+// SetPatient says whether the session's next causal reads may wait longer than their
+// class says. Locked.
+func (l *Ledger) SetPatient(on bool) { l.patient = on }
 
-// Patient reports whether the read that is to be decided may wait longer, which
-// uses it up. Locked.
-func (l *Ledger) Patient() bool {
-	p := l.patient
-	l.patient = false
-	return p
-}
+// Patient reports whether the read that is to be decided may wait longer. Locked.
+func (l *Ledger) Patient() bool { return l.patient }
 
 // News returns what [Ledger.Restart] wants to know of the moment at which its report
 // was decided. Locked.

@@ -126,7 +126,7 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 				return err
 			}
 			l.Lock()
-			l.Patience()
+			l.SetPatient(!p.patient) // a long wait in vain is not followed by another
 			l.Unlock()
 			return r.primary(ctx, tk, tidegate.ReasonBehind, &w)
 		}

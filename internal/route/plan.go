@@ -23,6 +23,8 @@ const (
 // plan is how long a causal read waits for a replica.
 type plan struct {
 	made bool
+	// patient tells that it is longer than the class says.
+	patient bool
 	// limit is the longest that it waits, counted from its first wait.
 	limit time.Duration
 	// due is when the first replica is expected to have caught up, zero when that is
@@ -39,8 +41,10 @@ type plan struct {
 // for: the read would be late and go to the primary all the same. But a read on
 // the primary asks for its own position of every later one, so a session that reads
 // more often than the lag is long would never leave the primary. So the next
-// causal read of such a session may wait, once, for as long as a replica is
-// expected to need. From then on it stays there until it writes.
+// causal read of such a session may wait for as long as a replica is expected to
+// need. From then on it stays there until it writes, and the read that follows then
+// may wait as long again: one long wait for each write, wherever it is made, and none
+// after one that was in vain.
 func (r *Router) plan(ctx context.Context, tk *Ticket, t *freshness.Table, n *need, p *plan) {
 	now := mono.Now()
 	best, eta := r.expected(t, n, now)
@@ -53,17 +57,17 @@ func (r *Router) plan(ctx context.Context, tk *Ticket, t *freshness.Table, n *ne
 	p.made = true
 	wait := tk.Class.Wait(r.cfg.Wait)
 	p.limit = r.patience(ctx, tk, 1)
-	patient := tk.Ledger.Patient()
 	if best == freshness.NoNode || wait <= 0 || time.Duration(eta-now) <= p.limit {
 		return
 	}
 	longest := r.patience(ctx, tk, longWaits)
-	if left := time.Duration(eta-now) + time.Duration(margin); patient && left <= longest {
+	if left := time.Duration(eta-now) + time.Duration(margin); tk.Ledger.Patient() && left <= longest {
 		// Half as long again, should it take longer than expected.
+		p.patient = true
 		p.limit = min(longest, left+left/2)
 		return
 	}
-	tk.Ledger.Patience()
+	tk.Ledger.SetPatient(true)
 	p.hopeless = true
 	// Whether it really takes that long shows at the end of the wait that is not
 	// made.

@@ -24,28 +24,27 @@ func TestPlan(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	for _, c := range []struct {
-		name      string
-		delays    [2]time.Duration // of the replicas
-		exclude   uint64
-		class     tidegate.Class
-		deadline  time.Duration
-		patient   bool
-		hopeless  bool
-		limit     time.Duration
-		due       time.Duration // 0 at once
-		nowPatent bool          // the next read may wait longer
+		name     string
+		delays   [2]time.Duration // of the replicas
+		exclude  uint64
+		class    tidegate.Class
+		deadline time.Duration
+		patient  bool
+		hopeless bool
+		limit    time.Duration
+		due      time.Duration // 0 at once
 	}{
 		{name: "nothing is known", limit: 20 * ms},
 		{name: "soon", delays: [2]time.Duration{ms, 3 * ms}, limit: 20 * ms},
 		{name: "within the wait", delays: [2]time.Duration{30 * ms, 10 * ms}, limit: 20 * ms, due: 10 * ms},
-		{name: "the faster one has failed", delays: [2]time.Duration{30 * ms, 10 * ms}, exclude: 1 << 2, hopeless: true, limit: 20 * ms, due: 30 * ms, nowPatent: true},
-		{name: "too long", delays: [2]time.Duration{30 * ms, 40 * ms}, hopeless: true, limit: 20 * ms, due: 30 * ms, nowPatent: true},
+		{name: "the faster one has failed", delays: [2]time.Duration{30 * ms, 10 * ms}, exclude: 1 << 2, hopeless: true, limit: 20 * ms, due: 30 * ms},
+		{name: "too long", delays: [2]time.Duration{30 * ms, 40 * ms}, hopeless: true, limit: 20 * ms, due: 30 * ms},
 		{name: "too long, and the session is patient", delays: [2]time.Duration{30 * ms, 40 * ms}, patient: true, limit: 45*ms + 750*time.Microsecond, due: 30 * ms},
 		{name: "patient for nearly as long as it may be", delays: [2]time.Duration{90 * ms, 90 * ms}, patient: true, limit: 100 * ms, due: 90 * ms},
-		{name: "too long for a patient one", delays: [2]time.Duration{110 * ms, 110 * ms}, patient: true, hopeless: true, limit: 20 * ms, due: 110 * ms, nowPatent: true},
+		{name: "too long for a patient one", delays: [2]time.Duration{110 * ms, 110 * ms}, patient: true, hopeless: true, limit: 20 * ms, due: 110 * ms},
 		{name: "the class waits longer", delays: [2]time.Duration{30 * ms, 40 * ms}, class: tidegate.NewCausal("c", "w", tidegate.Wait(50*ms)), limit: 50 * ms, due: 30 * ms},
 		{name: "the class does not wait", delays: [2]time.Duration{30 * ms, 40 * ms}, class: tidegate.NewCausal("c", "w", tidegate.Wait(0)), patient: true, due: 30 * ms},
-		{name: "the caller has half the time", delays: [2]time.Duration{12 * ms, 12 * ms}, deadline: 20 * ms, hopeless: true, limit: 10 * ms, due: 12 * ms, nowPatent: true},
+		{name: "the caller has half the time", delays: [2]time.Duration{12 * ms, 12 * ms}, deadline: 20 * ms, hopeless: true, limit: 10 * ms, due: 12 * ms},
 		{name: "the caller clips the patience", delays: [2]time.Duration{30 * ms, 30 * ms}, deadline: 70 * ms, patient: true, limit: 35 * ms, due: 30 * ms},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -65,7 +64,7 @@ func TestPlan(t *testing.T) {
 			}
 			l := session(100)
 			if c.patient {
-				l.Patience()
+				l.SetPatient(true)
 			}
 			var p plan
 			r.plan(ctx, &Ticket{Ledger: l, Class: c.class}, table, &need{mark: tidegate.At(100), exclude: c.exclude}, &p)
@@ -87,8 +86,11 @@ func TestPlan(t *testing.T) {
 			if c.hopeless != (len(facts.asked) == 1) {
 				t.Errorf("looks were asked for at %v", facts.asked)
 			}
-			if got := l.Patient(); got != c.nowPatent {
+			if got, want := l.Patient(), c.patient || c.hopeless; got != want {
 				t.Errorf("patient afterwards: %v", got)
+			}
+			if long := c.limit > 20*ms && c.class == (tidegate.Class{}); p.patient != long {
+				t.Errorf("a patient read: %v", p.patient)
 			}
 		})
 	}
