@@ -43,8 +43,10 @@ var (
 // RolloutShare routes the reads of a part of the sessions, from 0 to 1. A session
 // belongs to it or not for as long as it lives, on every instance, because its
 // nonce decides; a larger share contains every smaller one. Reads without a
-// session are drawn by chance. Values outside of 0 to 1 count as the nearer of
-// the two, and NaN as 0.
+// session are drawn by chance, each by itself, and so are those of a zero
+// [Session], which has no nonce: make sessions by [NewSession], of the token when
+// there is one. Values outside of 0 to 1 count as the nearer of the two, and NaN
+// as 0.
 func RolloutShare(part float64) Rollout {
 	switch {
 	case !(part > 0):
@@ -74,7 +76,7 @@ func (r Rollout) Share() float64 {
 func (r Rollout) Shadow() bool { return r.mode == rolloutShadow }
 
 // Routes reports whether the reads of a session with that nonce are routed. It is
-// for adapters.
+// for adapters. Zero is no nonce: they draw one for each read then.
 func (r Rollout) Routes(nonce uint64) bool {
 	// The nonce's high bits decide elsewhere: take others, well mixed.
 	h := nonce * 0x9e3779b97f4a7c15

@@ -1,12 +1,17 @@
 package pgxgate
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidegatedb/tidegate"
@@ -22,8 +27,8 @@ type Config struct {
 	Nodes []Node
 	// Discoverer finds the nodes, at Open and again every DiscoverInterval.
 	Discoverer Discoverer
-	// DiscoverInterval is the time between two questions to the Discoverer. Zero
-	// means 30s.
+	// DiscoverInterval is the time between two questions to the Discoverer, 1s to
+	// 24h. Zero means 30s, and is all that there can be without a Discoverer.
 	DiscoverInterval time.Duration
 	// Zone is where this process is; reads prefer nodes of the same zone. "" means
 	// no preference.
@@ -67,9 +72,11 @@ type Config struct {
 
 // Node is one server of the cluster. Exactly one of DSN and Pool must be set.
 type Node struct {
-	// Name is what decisions and logs call the node. "" means host:port.
+	// Name is what decisions, logs and metrics call the node: valid UTF-8. "" means
+	// host:port.
 	Name string
-	// DSN is a connection string or URL as pgxpool.ParseConfig takes it.
+	// DSN is a connection string or URL as pgxpool.ParseConfig takes it. No error
+	// repeats any of it: it may hold a password.
 	DSN string
 	// Pool is the pool's configuration, made by pgxpool.ParseConfig. It is
 	// copied. All hooks, tracers and limits are kept; MaxConns holds for the
@@ -128,6 +135,8 @@ func (c *Config) validate() error {
 		return configError("Nodes", "is empty; give at least one node, or a Discoverer")
 	case c.Discoverer != nil && len(c.Nodes) != 0:
 		return configError("Discoverer", "is set and so is Nodes; set one of them")
+	case c.DiscoverInterval != 0 && c.Discoverer == nil:
+		return configError("DiscoverInterval", "is %v and there is no Discoverer to ask; leave it out, or set Discoverer instead of Nodes", c.DiscoverInterval)
 	case c.DiscoverInterval != 0 && (c.DiscoverInterval < time.Second || c.DiscoverInterval > 24*time.Hour):
 		return configError("DiscoverInterval", "is %v; use 1s to 24h, or zero for 30s", c.DiscoverInterval)
 	}
@@ -144,21 +153,68 @@ func (c *Config) validate() error {
 }
 
 // poolConfig returns the node's own copy of its pool configuration.
-func (n *Node) poolConfig(i int) (*pgxpool.Config, error) {
+func (n *Node) poolConfig(i int) (cfg *pgxpool.Config, err error) {
 	field := fmt.Sprintf("Nodes[%d]", i)
+	from := field + ".DSN"
 	switch {
+	case !utf8.ValidString(n.Name):
+		return nil, configError(field+".Name", "is %q, which is not valid UTF-8; metrics and JSON could not tell it from others", n.Name)
 	case n.DSN != "" && n.Pool != nil:
 		return nil, configError(field, "has both DSN and Pool; set one of them")
 	case n.Pool != nil:
-		return n.Pool.Copy(), channelBinding(field+".Pool", n.Pool)
+		cfg, from = n.Pool.Copy(), field+".Pool"
 	case n.DSN == "":
-		return nil, configError(field+".DSN", "is empty; give a connection string, or set Pool")
+		return nil, configError(from, "is empty; give a connection string, or set Pool")
+	default:
+		if cfg, err = pgxpool.ParseConfig(n.DSN); err != nil {
+			if n.Name != "" {
+				from += fmt.Sprintf(" (of node %q)", n.Name)
+			}
+			return nil, dsnError(from, err)
+		}
 	}
-	cfg, err := pgxpool.ParseConfig(n.DSN)
-	if err != nil {
-		return nil, fmt.Errorf("%w: Config.%s.DSN: %w", tidegate.ErrConfig, field, err)
+	if !utf8.ValidString(n.name(cfg)) {
+		return nil, configError(from, "names a host that is not valid UTF-8, and so would the node be; correct the host, or set Name")
 	}
-	return cfg, channelBinding(field+".DSN", cfg)
+	return cfg, channelBinding(from, cfg)
+}
+
+// dsnHints say what to check in a connection string, by how pgx begins to say
+// what is wrong with it.
+var dsnHints = []struct{ says, check string }{
+	{"failed to parse as URL", "is no valid URL; check it, percent-encoding in the user and the password first"},
+	{"failed to parse as keyword/value", "is no list of keyword=value; check it, quotes and backslashes first"},
+	{"failed to read service", "names a service that cannot be read; check service and servicefile"},
+	{"invalid port", "has a port that is none; check port, a number from 1 to 65535"},
+	{"could not match", "has more ports than one and not as many as hosts; check host and port"},
+	{"invalid connect_timeout", "has a connect_timeout that is none; check it, a number of seconds"},
+	{"failed to configure TLS", "has TLS settings that do not work; check sslmode, sslrootcert, sslcert, sslkey and sslpassword"},
+	{"cannot parse pool_", "has a setting of the pool that cannot be read; check all that begin with pool_"},
+	{"pool_max_conns", "has too small a pool; check pool_max_conns, 1 or more"},
+}
+
+// dsnError says that a connection string cannot be used, and nothing that stands
+// in it, as pgx's own errors do: where a password begins and ends cannot be told
+// in a string that could not be read. Of the cause it wraps what has a fixed text.
+func dsnError(field string, err error) error {
+	check := "cannot be read; check each setting against what pgxpool.ParseConfig takes"
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) {
+		bare := *parse
+		bare.ConnString = ""
+		_, says, _ := strings.Cut(bare.Error(), "``: ")
+		for _, h := range dsnHints {
+			if strings.HasPrefix(says, h.says) {
+				check = h.check
+			}
+		}
+	}
+	for _, cause := range []error{fs.ErrNotExist, fs.ErrPermission} {
+		if errors.Is(err, cause) {
+			return fmt.Errorf("%w (%w)", configError(field, "%s", check), cause)
+		}
+	}
+	return configError(field, "%s", check)
 }
 
 // channelBinding refuses what pgx could not do on a wrapped connection: it looks

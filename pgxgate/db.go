@@ -32,8 +32,8 @@ type DB struct {
 // Open starts to watch the cluster's nodes and returns when each has been asked
 // once, with whatever result, or when ctx ends. Nodes may be down, and there need
 // not be a primary: writes say so until there is one. Errors wrap
-// [tidegate.ErrConfig] and name the field, or are the context's. The caller must
-// [DB.Close] it.
+// [tidegate.ErrConfig] and name the field, wrap that of the Discoverer and say so,
+// or are the context's. The caller must [DB.Close] it.
 //
 // Each node gets one connection for probes, and pools that are made when they
 // are first used: for writes and for reads on the primary, for reads on a
@@ -51,7 +51,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if cfg.Discoverer != nil {
 		var err error
 		if listed, err = cfg.Discoverer.Discover(ctx); err != nil {
-			return nil, fmt.Errorf("pgxgate: discover the nodes of %s: %w", cfg.Cluster, err)
+			return nil, fmt.Errorf("pgxgate: Config.Discoverer has not found the nodes of %s: %w", cfg.Cluster, err)
 		}
 	}
 	var known []engine.Node

@@ -173,19 +173,32 @@ func TestDiscovererMustFindSomethingAtOpen(t *testing.T) {
 		for _, c := range []struct {
 			f    *finder
 			want error
-		}{{&finder{err: broken}, broken}, {&finder{}, tidegate.ErrConfig}, {&finder{nodes: []pgxgate.Node{{}}}, tidegate.ErrConfig}} {
-			if _, err := pgxgate.Open(t.Context(), pgxgate.Config{Cluster: "main", Discoverer: c.f}); !errors.Is(err, c.want) {
-				t.Errorf("%v, want one that wraps %v", err, c.want)
+			says string
+		}{
+			{&finder{err: broken}, broken, "Config.Discoverer has not found the nodes of main: no answer"},
+			{&finder{}, tidegate.ErrConfig, "Config.Nodes"},
+			{&finder{nodes: []pgxgate.Node{{}}}, tidegate.ErrConfig, "Config.Nodes[0]"},
+		} {
+			if _, err := pgxgate.Open(t.Context(), pgxgate.Config{Cluster: "main", Discoverer: c.f}); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want one that wraps %v and says %q", err, c.want, c.says)
 			}
 		}
-		for name, cfg := range map[string]pgxgate.Config{
-			"Nodes":            {},
-			"Discoverer":       {Discoverer: &finder{}, Nodes: nowhere(t, "a")},
-			"DiscoverInterval": {Discoverer: &finder{}, DiscoverInterval: time.Millisecond},
+		for _, c := range []struct {
+			names string
+			cfg   pgxgate.Config
+		}{
+			{"Nodes", pgxgate.Config{}},
+			{"Discoverer", pgxgate.Config{Discoverer: &finder{}, Nodes: nowhere(t, "a")}},
+			{"DiscoverInterval", pgxgate.Config{Discoverer: &finder{}, DiscoverInterval: time.Millisecond}},
+			{"DiscoverInterval", pgxgate.Config{Nodes: nowhere(t, "a"), DiscoverInterval: time.Minute}},
 		} {
-			cfg.Cluster = "main"
-			if _, err := pgxgate.Open(t.Context(), cfg); !errors.Is(err, tidegate.ErrConfig) || !strings.Contains(err.Error(), "Config."+name+" ") {
-				t.Errorf("%v, want one that names %s", err, name)
+			c.cfg.Cluster = "main"
+			db, err := pgxgate.Open(t.Context(), c.cfg)
+			if !errors.Is(err, tidegate.ErrConfig) || !strings.Contains(err.Error(), "Config."+c.names+" ") {
+				t.Errorf("%v, want one that names %s", err, c.names)
+			}
+			if err == nil {
+				db.Close()
 			}
 		}
 	})

@@ -13,8 +13,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/tidegatedb/tidegate"
 )
 
 // DNS is a [Discoverer] that makes a node of every address of a name. It serves
@@ -170,7 +168,7 @@ func (d *DNS) base() (cfg *pgxpool.Config, err error) {
 		cfg = d.Pool
 	default:
 		if cfg, err = pgxpool.ParseConfig(d.DSN); err != nil {
-			return nil, fmt.Errorf("%w: Config.Discoverer: DNS.DSN: %w", tidegate.ErrConfig, err)
+			return nil, dsnError("Discoverer: DNS.DSN", err)
 		}
 	}
 	c := cfg.ConnConfig

@@ -237,7 +237,7 @@ func TestDNSRefusesConfigurations(t *testing.T) {
 		"no DNS.DSN":                {},
 		"several hosts":             {DSN: "host=a.example,b.example user=app"},
 		"several hosts in":          {DSN: "host=a.example,a.example port=1,2 user=app"},
-		"DNS.DSN: ":                 {DSN: "host=a.example port=none"},
+		"DNS.DSN has a port":        {DSN: "host=a.example port=none"},
 		// TLS settings would be lost without a word.
 		"socket": {DSN: "user=app sslmode=verify-full", SRV: "_pg"},
 	} {

@@ -138,9 +138,9 @@ func rollback(tx pgx.Tx) {
 // [DB.Acquire]. It is not safe for concurrent use.
 type Conn struct{ l lease }
 
-// Acquire returns a connection to a node that has what the context's session
-// must see, for as long as it is held. The caller must Release it. Reads on it
-// are not retried.
+// Acquire returns a connection to a node that has what the context's session must
+// see at that moment. What the session writes while it is held is not waited for.
+// The caller must Release it. Reads on it are not retried.
 func (db *DB) Acquire(ctx context.Context, class tidegate.Class) (*Conn, error) {
 	c := &Conn{lease{db: db}}
 	if err := c.l.take(ctx, class); err != nil {

@@ -1,10 +1,12 @@
 package promgate
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -77,8 +79,28 @@ func (b *byReason) inc(r tidegate.Reason) {
 // removed is over long before so many others are.
 const maxGone = 64
 
-// valid makes a name one that Prometheus takes.
-func valid(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
+// valid makes a name one that Prometheus takes, another one for every name: each
+// byte that is no UTF-8 becomes U+FFFD and its value in hexadecimal, and U+FFFD
+// itself, in the names that have it, U+FFFD and 00.
+func valid(name string) string {
+	if utf8.ValidString(name) && !strings.ContainsRune(name, utf8.RuneError) {
+		return name
+	}
+	var b strings.Builder
+	for len(name) > 0 {
+		r, n := utf8.DecodeRuneInString(name)
+		switch {
+		case r != utf8.RuneError:
+			b.WriteRune(r)
+		case n == 1:
+			fmt.Fprintf(&b, "\uFFFD%02x", name[0])
+		default:
+			b.WriteString("\uFFFD00")
+		}
+		name = name[n:]
+	}
+	return b.String()
+}
 
 // cluster returns the children of a cluster.
 func (c *Collector) cluster(name string) *cluster {

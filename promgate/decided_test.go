@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/engine"
 	"github.com/tidegatedb/tidegate/promgate"
 )
 
@@ -123,22 +124,53 @@ func TestClassesAreBounded(t *testing.T) {
 	}
 }
 
-// Names come from configurations: they need not be what Prometheus takes.
+// statusOf is a source that knows nodes of these names.
+type statusOf []string
+
+func (s statusOf) Status() engine.Status {
+	st := engine.Status{Cluster: s[0]}
+	for _, name := range s {
+		st.Nodes = append(st.Nodes, engine.NodeStatus{Node: name})
+	}
+	return st
+}
+
+// Names come from configurations: they need not be what Prometheus takes. Each has
+// its own series all the same.
 func TestNamesThatAreNotUTF8(t *testing.T) {
 	t.Parallel()
 	c := promgate.New(promgate.Config{})
-	bad := "b\xffd"
 	h := c.Hook()
-	h.Decided(t.Context(), tidegate.Decision{Cluster: bad, Node: bad, Role: tidegate.RoleReplica, Class: tidegate.NewCausal(bad, "a test"), Reason: tidegate.ReasonCovered})
-	h.Probed(tidegate.Probe{Cluster: bad, Node: bad})
-	h.Changed(tidegate.Change{Kind: tidegate.RoleChanged, Cluster: bad, Node: bad})
-	good := "b\uFFFDd"
-	if got := value(t, c, "reads_total", "cluster="+good, "class="+good); got != 1 {
-		t.Errorf("%v reads", got)
+	labels := map[string]string{
+		"b\xffd": "b\uFFFDffd", "b\xfed": "b\uFFFDfed", "b\xff\xfed": "b\uFFFDff\uFFFDfed", "b\uFFFDffd": "b\uFFFD00ffd", "bd\u00e9": "bd\u00e9", "b\xc3": "b\uFFFDc3",
 	}
-	h.Changed(tidegate.Change{Kind: tidegate.NodeRemoved, Cluster: bad, Node: bad})
-	if find(t, c, "probes_total") != nil {
-		t.Error("the series of a removed node are there")
+	for bad := range labels {
+		h.Decided(t.Context(), tidegate.Decision{Cluster: bad, Node: bad, Role: tidegate.RoleReplica, Class: tidegate.NewCausal(bad, "a test"), Reason: tidegate.ReasonCovered})
+		h.Probed(tidegate.Probe{Cluster: bad, Node: bad})
+		h.Changed(tidegate.Change{Kind: tidegate.RoleChanged, Cluster: bad, Node: bad})
+		all := statusOf{bad}
+		for other := range labels {
+			if other != bad {
+				all = append(all, other)
+			}
+		}
+		defer c.Watch(all)()
+	}
+	for bad, good := range labels {
+		if got := value(t, c, "reads_total", "cluster="+good, "class="+good); got != 1 {
+			t.Errorf("%q: %v reads of %q", bad, got, good)
+		}
+		for _, other := range labels {
+			if find(t, c, "node_usable", "cluster="+good, "node="+other) == nil {
+				t.Errorf("%q has no node %q", good, other)
+			}
+		}
+	}
+	h.Changed(tidegate.Change{Kind: tidegate.NodeRemoved, Cluster: "b\xffd", Node: "b\xffd"})
+	for bad, good := range labels {
+		if there := find(t, c, "probes_total", "node="+good) != nil; there != (bad != "b\xffd") {
+			t.Errorf("b\\xffd has left: the series of %q are there: %v", bad, there)
+		}
 	}
 }
 

@@ -55,7 +55,8 @@
 //
 // The histograms have classic buckets, and native ones for servers that scrape
 // those. The lag is in the engine's unit: bytes of log for PostgreSQL. The series
-// of a node go when the node goes.
+// of a node go when the node goes. In a name that is not valid UTF-8 each byte that
+// is wrong shows as U+FFFD and its value, so that no two names have one series.
 //
 // # What to look at
 //

@@ -144,11 +144,17 @@ func TestMisuseIsReported(t *testing.T) {
 		rec.ctx = ctx
 		c.Probe()
 		reports(t, rec, "context canceled")
-		defer func() {
-			if recover() == nil {
-				t.Error("a cluster of -1 replicas")
-			}
-		}()
-		tidegatetest.New(rec, tidegatetest.Config{Replicas: -1})
+		ends := func(says string, f func()) {
+			t.Helper()
+			defer func() {
+				if got, _ := recover().(string); !strings.Contains(got, says) {
+					t.Errorf("the test ends with %q, want it to say %q", got, says)
+				}
+			}()
+			f()
+		}
+		ends("Config.Replicas is -1", func() { tidegatetest.New(rec, tidegatetest.Config{Replicas: -1}) })
+		ends("no Replica(2); this cluster has Replica(0) to Replica(1)", func() { c.Replica(2) })
+		ends("no Replica(-1);", func() { c.Replica(-1).Hold() })
 	})
 }

@@ -103,8 +103,15 @@ func unavailable(err error) error {
 // has Status, Explain and SetRollout.
 func (c *Cluster) Core() *engine.Core { return c.gate.Core() }
 
-// Replica returns the node that began as the i-th replica, from 0.
-func (c *Cluster) Replica(i int) *Node { return c.nodes[1+i] }
+// Replica returns the node that began as the i-th replica, from 0. It fails the
+// test at once when there is none.
+func (c *Cluster) Replica(i int) *Node {
+	c.t.Helper()
+	if n := len(c.nodes) - 1; i < 0 || i >= n {
+		c.t.Fatalf("tidegatetest: there is no Replica(%d); this cluster has Replica(0) to Replica(%d), see Config.Replicas", i, n-1)
+	}
+	return c.nodes[1+i]
+}
 
 // Primary returns the primary, nil when there is none.
 func (c *Cluster) Primary() *Node {

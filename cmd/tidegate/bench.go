@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-
 	"fmt"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/bench"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/bench/figure"
@@ -14,12 +11,12 @@ import (
 )
 
 type benchCommand struct {
-	Figures []string `sep:"," placeholder:"NAMES" help:"Measure only these figures; all without it."`
-	Pairs   int      `default:"10000" help:"Interleaved pairs of each run of a comparison. No verdict rests on fewer than 10000."`
-	Runs    int      `default:"5" help:"Runs of each comparison; their median counts. No verdict rests on fewer than 5."`
-	Quick   bool     `help:"See in a minute whether everything runs; no verdict rests on it."`
-	JSON    bool     `name:"json" help:"Print one JSON object and nothing else."`
-	PGBin   string   `name:"pg-bin" placeholder:"DIR" help:"Folder of PostgreSQL's server programs, if not in TIDEGATE_PG_BIN, PATH or a usual folder."`
+	Figures names  `placeholder:"NAMES" help:"Measure only these figures; all without it."`
+	Pairs   int    `default:"10000" help:"Interleaved pairs of each run of a comparison. No verdict rests on fewer than 10000."`
+	Runs    int    `default:"5" help:"Runs of each comparison; their median counts. No verdict rests on fewer than 5."`
+	Quick   bool   `help:"See in a minute whether everything runs; no verdict rests on it."`
+	JSON    bool   `name:"json" help:"Print one JSON object and nothing else."`
+	PGBin   string `name:"pg-bin" placeholder:"DIR" help:"Folder of PostgreSQL's server programs, if not in TIDEGATE_PG_BIN, PATH or a usual folder."`
 }
 
 // Help is what tidegate bench --help adds.
@@ -38,7 +35,7 @@ func (benchCommand) Help() string {
 
 func (c *benchCommand) config() bench.Config {
 	cfg := bench.Config{Figures: c.Figures, Pairs: c.Pairs, Runs: c.Runs, Quick: c.Quick, PGBin: c.PGBin}
-	if len(cfg.Figures) == 0 {
+	if cfg.Figures == nil {
 		cfg.Figures = bench.Names()
 	}
 	return cfg
@@ -50,19 +47,15 @@ func (c *benchCommand) Run(std streams) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	// A second signal ends the program at once. The next run then removes what
-	// this one leaves behind.
-	context.AfterFunc(ctx, stop)
-
-	progress := report.NewProgress(std.err)
-	result, err := bench.Measure(ctx, cfg, progress)
-	progress.Clear()
-	if err != nil && ctx.Err() == nil {
+	var result *figure.Result
+	interrupted, err := attended(std, func(ctx context.Context, progress *report.Progress) (err error) {
+		result, err = bench.Measure(ctx, cfg, progress)
+		return err
+	})
+	if err != nil && !interrupted {
 		return err
 	}
-	if ctx.Err() != nil {
+	if interrupted {
 		fmt.Fprintln(std.err, "interrupted: the figures are not complete")
 	}
 	if c.JSON {

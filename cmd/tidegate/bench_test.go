@@ -31,6 +31,7 @@ func TestBenchUsageErrors(t *testing.T) {
 		{"bench --pairs many", "--pairs", "see tidegate bench --help"},
 		{"bench --runs 0", "--runs", "the default is 5"},
 		{"bench --figures speed", "speed", "choose from read_overhead,"},
+		{"bench --figures= --pg-bin " + t.TempDir(), "--figures", "choose from read_overhead,"},
 		{"bench --figures pick_ns,pick_ns", "pick_ns", "once"},
 		{"bench --figures read_allocs --pg-bin " + t.TempDir(), "postgres", "TIDEGATE_PG_BIN"},
 	} {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -32,6 +33,10 @@ func startLab(t *testing.T, folder string) *program {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Who runs the tests may ignore it, and the program would then do so too.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	known := ports(folder)
 	p := &program{T: t, cmd: exec.Command(exe, "lab", "--scenario", "lag-spike", "--strategies", "round-robin", "--duration", "1m")}
 	p.cmd.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+folder)
@@ -55,14 +60,31 @@ func startLab(t *testing.T, folder string) *program {
 	return p
 }
 
-// end sends the signal and returns the exit status.
+// end sends the signal and returns the exit status. A terminal that is closed tells
+// of it more than once.
 func (p *program) end(sig syscall.Signal) int {
 	p.Helper()
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		p.Fatal(err)
 	}
 	began := time.Now()
-	_ = p.cmd.Wait() // the status says it all
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = p.cmd.Wait() // the status says it all
+	}()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for waiting := true; waiting; {
+		select {
+		case <-ended:
+			waiting = false
+		case <-tick.C:
+			if sig == syscall.SIGHUP {
+				_ = p.cmd.Process.Signal(sig) // it may have ended
+			}
+		}
+	}
 	p.Logf("ended %v after %v", time.Since(began).Round(time.Millisecond), sig)
 	return p.cmd.ProcessState.ExitCode()
 }
@@ -119,18 +141,20 @@ func TestNothingStays(t *testing.T) {
 		t.Fatal("the killed run left nothing: the test looks at the wrong place")
 	}
 
-	p := startLab(t, folder)
-	if status := p.end(syscall.SIGINT); status != exitUsage {
-		t.Errorf("status %d", status)
-	}
-	if out := p.out.String(); !strings.Contains(out, "no verdict: interrupted") || !strings.Contains(out, "Did sessions see the past?") {
-		t.Errorf("stdout:\n%s\nstderr:\n%s", out, p.err.String())
-	}
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		t.Errorf("%s stayed", e.Name())
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP} {
+		p := startLab(t, folder)
+		if status := p.end(sig); status != exitUsage {
+			t.Errorf("%v: status %d", sig, status)
+		}
+		if out := p.out.String(); !strings.Contains(out, "no verdict: interrupted") || !strings.Contains(out, "Did sessions see the past?") {
+			t.Errorf("%v: stdout:\n%s\nstderr:\n%s", sig, out, p.err.String())
+		}
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			t.Errorf("%v: %s stayed", sig, e.Name())
+		}
 	}
 }

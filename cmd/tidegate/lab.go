@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -19,7 +17,7 @@ import (
 
 type labCommand struct {
 	Scenario   string        `default:"lag-spike" help:"What goes wrong, by its name above."`
-	Strategies []string      `sep:"," placeholder:"NAMES" help:"What to compare, one after another, by the names above; or all: ${strategies}."`
+	Strategies names         `placeholder:"NAMES" help:"What to compare, one after another, by the names above; or all: ${strategies}."`
 	Instances  int           `default:"2" help:"Application instances; sessions hop between them."`
 	Sessions   int           `default:"32" help:"Sessions, each a user who writes one row and reads all."`
 	Rate       float64       `default:"1000" help:"Reads per second of all sessions together, whatever the answers take."`
@@ -83,7 +81,7 @@ func (c *labCommand) strategies() []string {
 	switch scenario, err := fault.Find(c.Scenario); {
 	case len(c.Strategies) == 1 && c.Strategies[0] == "all":
 		return strategy.Names()
-	case len(c.Strategies) > 0:
+	case c.Strategies != nil:
 		return c.Strategies
 	case err == nil && scenario.Strategies != nil:
 		return scenario.Strategies
@@ -97,18 +95,13 @@ func (c *labCommand) Run(std streams) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	// A second signal ends the program at once. The next run then removes what
-	// this one leaves behind.
-	context.AfterFunc(ctx, stop)
-
-	progress := report.NewProgress(std.err)
-	result, err := lab.Run(ctx, cfg, progress)
-	progress.Clear()
-	interrupted := ctx.Err() != nil
+	var result *report.Result
+	interrupted, err := attended(std, func(ctx context.Context, progress *report.Progress) (err error) {
+		result, err = lab.Run(ctx, cfg, progress)
+		return err
+	})
 	if err != nil && !interrupted {
-		return hinted(err)
+		return hinted(&cfg, err)
 	}
 	verdict := report.Judge(result, terms(&cfg, interrupted))
 	switch {
@@ -140,7 +133,7 @@ func (c *labCommand) print(std streams, result *report.Result, verdict *report.V
 
 // terms are what the scenario asks of a run.
 func terms(cfg *lab.Config, interrupted bool) report.Terms {
-	t := report.Terms{Interrupted: interrupted}
+	t := report.Terms{Danger: true, Interrupted: interrupted}
 	if s, err := fault.Find(cfg.Scenario); err == nil {
 		t.Opportunities, t.Errors = s.Wanted(cfg.Duration), s.Errors
 	}
@@ -148,9 +141,13 @@ func terms(cfg *lab.Config, interrupted bool) report.Terms {
 }
 
 // hinted adds what to do next to an error that does not say it.
-func hinted(err error) error {
-	if errors.Is(err, lab.ErrNoServer) {
+func hinted(cfg *lab.Config, err error) error {
+	var usage *lab.UsageError
+	switch {
+	case errors.Is(err, lab.ErrNoServer), errors.As(err, &usage):
 		return err
+	case cfg.KeepLogs != "":
+		return fmt.Errorf("%w\nNext: look at the servers' logs in %s", err, cfg.KeepLogs)
 	}
 	return fmt.Errorf("%w\nNext: run again with --keep-logs DIR and look at the servers' logs there", err)
 }

@@ -3,11 +3,16 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/alecthomas/kong"
+
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/fault"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/strategy"
 	"github.com/tidegatedb/tidegate/internal/pgcluster"
@@ -99,7 +104,10 @@ func TestLabChoosesStrategies(t *testing.T) {
 // A command line that makes no sense ends with 2, and says what to do next.
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
-	empty := t.TempDir()
+	empty, file := t.TempDir(), filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ args, names, next string }{
 		{"", "lab", "see tidegate --help"},
 		{"fly", "fly", "see tidegate --help"},
@@ -120,6 +128,10 @@ func TestUsageErrors(t *testing.T) {
 		{"lab --scenario flood", "--scenario", "lag-spike"},
 		{"lab --strategies coin-toss", "--strategies", "round-robin"},
 		{"lab --strategies round-robin,round-robin", "--strategies", "once"},
+		{"lab --strategies= --pg-bin " + empty, "--strategies", "choose from primary-only,round-robin,"},
+		{"lab --strategies", "--strategies", "see tidegate lab --help"},
+		{"lab --keep-logs " + file + " --pg-bin " + empty, "--keep-logs", "give a folder"},
+		{"lab --keep-logs " + file + "/below --pg-bin " + empty, "--keep-logs", "give a folder"},
 		{"lab --pg-bin " + empty, empty, "TIDEGATE_PG_BIN"},
 	} {
 		status, out, errOut := tidegate(t, strings.Fields(c.args)...)
@@ -129,13 +141,56 @@ func TestUsageErrors(t *testing.T) {
 		if !strings.Contains(errOut, c.names) || !strings.Contains(errOut, c.next) {
 			t.Errorf("%s: stderr lacks %q or %q:\n%s", c.args, c.names, c.next, errOut)
 		}
+		if strings.Count(errOut, "Next: ") > 1 {
+			t.Errorf("%s: more than one thing to do next:\n%s", c.args, errOut)
+		}
+	}
+	if left, err := os.ReadDir(empty); err != nil || len(left) > 0 {
+		t.Errorf("%v stayed, %v", left, err)
+	}
+}
+
+// A folder that takes logs is used as it is, and what goes wrong is to be looked up
+// there and not by another run.
+func TestHints(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		err        error
+		logs, says string
+	}{
+		{broken, "", "run again with --keep-logs DIR"},
+		{broken, "/logs", "look at the servers' logs in /logs"},
+		{errors.Join(broken, &lab.UsageError{Flag: "keep-logs", Problem: "full", Next: "give another"}), "/logs", "Next: give another"},
+	} {
+		err := hinted(&lab.Config{KeepLogs: c.logs}, c.err)
+		if !errors.Is(err, broken) || !strings.Contains(err.Error(), c.says) || strings.Count(err.Error(), "Next: ") != 1 {
+			t.Errorf("%v, want one that says %q and nothing else", err, c.says)
+		}
+	}
+}
+
+// Flags that name several things can be given more than once.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]names{
+		"": nil, "--strategies=": {}, "--strategies=a": {"a"}, "--strategies a,b": {"a", "b"}, "--strategies a --strategies b,c": {"a", "b", "c"},
+	} {
+		var c commands
+		parser, err := kong.New(&c, labVars())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parser.Parse(append([]string{"lab"}, strings.Fields(args)...)); err != nil || !reflect.DeepEqual(c.Lab.Strategies, want) {
+			t.Errorf("%s: %#v, %v, want %#v", args, c.Lab.Strategies, err, want)
+		}
 	}
 }
 
 func TestLabJSON(t *testing.T) {
 	t.Parallel()
 	pgcluster.InstallForTest(t)
-	status, out, errOut := tidegate(t, strings.Fields("lab --json --scenario steady --strategies round-robin --duration 1s --rate 100 --seed 42")...)
+	status, out, errOut := tidegate(t, strings.Fields("lab --json --scenario slow-standby-apply --apply-delay 300ms --strategies round-robin --duration 1s --rate 200 --seed 42")...)
 	if status != exitOK || errOut != "" {
 		t.Errorf("status %d, stderr %q", status, errOut)
 	}
@@ -157,14 +212,21 @@ func TestLabJSON(t *testing.T) {
 }
 
 // A run in which nothing could have gone wrong is no proof, and says so.
-func TestLabWithTooFewOpportunities(t *testing.T) {
+func TestLabWithoutVerdict(t *testing.T) {
 	t.Parallel()
 	pgcluster.InstallForTest(t)
-	status, out, errOut := tidegate(t, strings.Fields("lab --scenario lag-spike --strategies round-robin --duration 1s --rate 20 --replicas 1")...)
-	if status != exitUsage || errOut != "" {
-		t.Errorf("status %d, stderr %q", status, errOut)
-	}
-	if !strings.Contains(out, "Did sessions see the past?") || !strings.Contains(out, "no verdict: only ") || !strings.Contains(out, "higher --rate") {
-		t.Errorf("stdout:\n%s", out)
+	for _, c := range []struct{ args, says, next string }{
+		{"--scenario lag-spike --rate 20", "no verdict: only ", "higher --rate"},
+		{"--scenario steady --rate 100 --writes 0", "no verdict: round-robin wrote nothing", "--writes above 0"},
+		{"--scenario steady --rate 0.001 --sessions 1", "no verdict: round-robin made no read;", "higher --rate or a longer --duration"},
+	} {
+		args := "lab --strategies round-robin --duration 1s --replicas 1 " + c.args
+		status, out, errOut := tidegate(t, strings.Fields(args)...)
+		if status != exitUsage || errOut != "" {
+			t.Errorf("%s: status %d, stderr %q", args, status, errOut)
+		}
+		if !strings.Contains(out, "Did sessions see the past?") || !strings.Contains(out, c.says) || !strings.Contains(out, c.next) || strings.Contains(out, "()") {
+			t.Errorf("%s: stdout:\n%s", args, out)
+		}
 	}
 }

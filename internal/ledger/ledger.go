@@ -286,6 +286,14 @@ func (l *Ledger) Busy() bool {
 	return false
 }
 
+// Flying returns how many reads of the session are in flight on replicas. Locked.
+func (l *Ledger) Flying() (n int32) {
+	for i := range l.seen {
+		n += l.seen[i].fly
+	}
+	return n
+}
+
 // Touch makes the read that is to be decided see what statements in flight have
 // shown by now: rows count from when they are delivered, and the application can
 // read on while others are open. on is the life of the primary that the read goes

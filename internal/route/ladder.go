@@ -90,7 +90,7 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 		if w.asks == 0 {
 			home = l.Home(t) // before it is bounded and forgotten
 			if l.Busy() {
-				n.leave = true
+				n.leave = l.Flying() > littleLoaded
 				l.Touch(0)
 			}
 		}

@@ -142,8 +142,9 @@ type need struct {
 	mark    tidegate.Position
 	oldest  int64 // relaxed: the replica must be current at this time at least; ageless for any
 	exclude uint64
-	// leave makes a session whose reads crowd its replica wait for what it takes to
-	// leave it, rather than stay.
+	// leave makes a session whose own reads crowd its replica wait for what it takes
+	// to leave it, rather than stay: with reads in flight all the time it would never
+	// be ready to. One that others crowd out stays until it need not wait.
 	leave bool
 }
 

@@ -14,10 +14,14 @@ import (
 // Run is one run of the lab: it starts the cluster, lets the strategies serve
 // one after another, stops the cluster and returns the figures. When ctx ends
 // early, the result holds what there was until then and the error is that of
-// ctx. The configuration must be valid.
+// ctx. The configuration must be valid; a folder for logs that cannot be used is a
+// *[UsageError].
 func Run(ctx context.Context, cfg Config, progress *report.Progress) (result *report.Result, err error) {
 	scenario, err := fault.Find(cfg.Scenario)
 	if err != nil {
+		return nil, err
+	}
+	if err := cfg.logsFolder(); err != nil {
 		return nil, err
 	}
 	result = &report.Result{
@@ -93,7 +97,7 @@ func (r *runner) leave() error {
 	if r.scenario.Fresh {
 		prefix = fmt.Sprintf("cluster%d-", r.clusters)
 	}
-	err := errors.Join(r.stage.keepLogs(r.cfg.KeepLogs, prefix), r.stage.Stop())
+	err := errors.Join(r.stage.keepLogs(&r.cfg, prefix), r.stage.Stop())
 	r.stage = nil
 	return err
 }

@@ -132,21 +132,42 @@ func (s *stage) cpu() (primary, replicas time.Duration, err error) {
 	return primary, replicas, nil
 }
 
-// keepLogs copies the servers' logs to a folder, under names that begin with
-// the prefix.
-func (s *stage) keepLogs(folder, prefix string) error {
-	if folder == "" {
+// keepLogs copies the servers' logs to the folder, if there is to be one, under
+// names that begin with the prefix.
+func (s *stage) keepLogs(c *Config, prefix string) error {
+	if c.KeepLogs == "" {
 		return nil
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
 	for _, server := range s.Servers() {
-		if err := copyFile(filepath.Join(folder, prefix+server.Name+".log"), server.LogPath); err != nil {
-			return err
+		if err := copyFile(filepath.Join(c.KeepLogs, prefix+server.Name+".log"), server.LogPath); err != nil {
+			return c.noLogs(err)
 		}
 	}
 	return nil
+}
+
+// logsFolder makes the folder for the servers' logs and finds out whether files can
+// be made in it: at the end of a run it would be too late.
+func (c *Config) logsFolder() error {
+	if c.KeepLogs == "" {
+		return nil
+	}
+	if err := os.MkdirAll(c.KeepLogs, 0o755); err != nil {
+		return c.noLogs(err)
+	}
+	f, err := os.CreateTemp(c.KeepLogs, ".tidegate-*")
+	if err != nil {
+		return c.noLogs(err)
+	}
+	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
+		return c.noLogs(err)
+	}
+	return nil
+}
+
+// noLogs is the error of a folder that does not take the servers' logs.
+func (c *Config) noLogs(err error) error {
+	return &UsageError{"keep-logs", err.Error(), "give a folder that files can be made in, or leave it out"}
 }
 
 func copyFile(to, from string) error {

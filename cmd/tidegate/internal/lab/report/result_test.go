@@ -107,6 +107,7 @@ func TestJudge(t *testing.T) {
 		"just enough opportunities":       {func(r *result) { r.Strategies[1].Opportunities = 2000 }, false, 0, "no violation"},
 		"too few for the others":          {func(r *result) { r.Strategies[0].Opportunities = 0 }, false, 2, "round-robin's"},
 		"no read was answered":            {func(r *result) { r.Strategies[1] = report.Figures{Name: report.Ours, FirstError: "refused"} }, false, 2, "refused"},
+		"no read was made":                {func(r *result) { r.Strategies[1] = report.Figures{Name: report.Ours} }, false, 2, "tidegate made no read; run again with a higher --rate"},
 		"the others saw what cannot be":   {func(r *result) { r.Strategies[0].UnrealReads = 1 }, false, 2, "rows that cannot be"},
 		"the others hold writes back":     {func(r *result) { r.Strategies[0].Opportunities, r.Strategies[0].Held = 0, true }, false, 0, "no violation"},
 		"ours in memory had a stale read": {func(r *result) { r.Strategies[0].Name = report.Carried }, false, 1, "tidegate-memory BROKE"},
@@ -132,6 +133,35 @@ func TestJudge(t *testing.T) {
 				t.Errorf("more than one line: %q", got.Line)
 			}
 		})
+	}
+}
+
+// Without a read in danger nothing is shown, unless that is what the strategy is for.
+func TestJudgeWithoutDanger(t *testing.T) {
+	t.Parallel()
+	type result = report.Result
+	for name, c := range map[string]struct {
+		change func(*result)
+		status int
+		says   string
+	}{
+		"none":                    {func(*result) {}, 2, "no read was in danger, so that none could be stale; run again"},
+		"the others' show enough": {func(r *result) { r.Strategies[0].Opportunities = 1 }, 0, "0 of them in danger"},
+		"one holds writes back":   {func(r *result) { r.Strategies[0].Held = true }, 2, "no read was in danger"},
+		"all hold writes back":    {func(r *result) { r.Strategies[0].Held, r.Strategies[1].Held = true, true }, 0, "no violation"},
+		"nobody wrote":            {func(r *result) { r.Strategies[0].Writes, r.Strategies[1].Writes = 0, 0 }, 2, "wrote nothing, so that no read could be stale; run again with --writes above 0"},
+		"ours was stale":          {func(r *result) { r.Strategies[1].StaleReads = 1 }, 1, "BROKE"},
+	} {
+		r := good()
+		r.Strategies[0].Opportunities, r.Strategies[1].Opportunities = 0, 0
+		r.Strategies[0].StaleReads, r.Strategies[0].BackwardsReads = 0, 0
+		c.change(r)
+		if got := report.Judge(r, report.Terms{Danger: true}); got.Status != c.status || !strings.Contains(got.Line, c.says) {
+			t.Errorf("%s: got %d %q, want %d and %q", name, got.Status, got.Line, c.status, c.says)
+		}
+		if got := report.Judge(r, report.Terms{}); c.status != 1 && got.Status != 0 {
+			t.Errorf("%s: nobody asks for danger, and got %d %q", name, got.Status, got.Line)
+		}
 	}
 }
 

@@ -29,6 +29,9 @@ type Verdict struct {
 type Terms struct {
 	// Opportunities is how many each strategy must have had.
 	Opportunities int
+	// Danger asks for one at least, of any strategy that does not hold writes back:
+	// a load that brings none cannot show what keeping a promise is worth.
+	Danger bool
 	// Errors says that reads may fail after a row was delivered.
 	Errors bool
 	// Interrupted says that the run was cut short.
@@ -59,19 +62,39 @@ func Judge(r *Result, terms Terms) Verdict {
 	}
 	for _, f := range r.Strategies {
 		switch {
+		case f.Reads == 0 && f.FirstError == "":
+			return nothing("%s made no read; run again with a higher --rate or a longer --duration", f.Name)
 		case f.Reads == 0:
 			return nothing("%s answered no read (%s); look at the server's logs with --keep-logs", f.Name, f.FirstError)
 		case f.UnrealReads > 0:
 			return nothing("%s was given rows that cannot be (%s); a server or the lab is broken, report it with --seed %d", f.Name, f.FirstViolation, r.Seed)
+		case f.Writes == 0 && f.Opportunities == 0 && f.WriteErrors == 0 && terms.Danger:
+			return nothing("%s wrote nothing, so that no read could be stale; run again with --writes above 0, or more of them by a higher --rate or a longer --duration", f.Name)
 		case f.Opportunities < terms.Opportunities && !f.Held:
 			return nothing("only %s of %s's reads were in danger, %s are wanted; run again with a higher --rate or a longer --duration", thousands(f.Opportunities), f.Name, thousands(terms.Opportunities))
 		}
+	}
+	if terms.Danger && !endangered(r) {
+		return nothing("no read was in danger, so that none could be stale; run again with a higher --rate, more --writes or a longer --duration, or another --scenario")
 	}
 	var parts []string
 	for _, f := range r.Strategies {
 		parts = append(parts, fmt.Sprintf("%s: %s in %s reads, %s of them in danger", f.Name, violations(&f), thousands(f.Reads), thousands(f.Opportunities)))
 	}
 	return Verdict{StatusKept, strings.Join(parts, "; ")}
+}
+
+// endangered reports whether a strategy's reads were in danger, or all strategies
+// hold writes back so that none can be.
+func endangered(r *Result) bool {
+	held := true
+	for _, f := range r.Strategies {
+		if f.Opportunities > 0 {
+			return true
+		}
+		held = held && f.Held
+	}
+	return held
 }
 
 // inexcusable tells of the errors that ours must not have: no scenario breaks
