@@ -43,8 +43,8 @@ func (db *DB) meet(given []Node) ([]*node, []engine.Node, error) {
 	return nodes, known, nil
 }
 
-// warm connects to the nodes that are new, all at once: until one has been looked at
-// for the first time it is nobody's primary, and gets no reads. One that cannot be
+// warm looks at the nodes that are new, all at once, so that they are connected to:
+// until the watcher has looked at one it is nobody's primary, and gets no reads. One that cannot be
 // reached now joins all the same. The caller holds db.mu.
 func (db *DB) warm(nodes []*node) {
 	ctx, cancel := context.WithTimeout(context.Background(), warmTime)
@@ -52,7 +52,7 @@ func (db *DB) warm(nodes []*node) {
 	var wg sync.WaitGroup
 	for _, n := range nodes {
 		if !slices.Contains(db.nodes, n) {
-			wg.Go(func() { _ = n.warm(ctx) }) // its probes will tell
+			wg.Go(func() { _, _ = n.Probe(ctx, nil) }) // what there is to know, the watcher will ask again
 		}
 	}
 	wg.Wait()

@@ -155,11 +155,6 @@ func (w *watch) connect(ctx context.Context) error {
 	return nil
 }
 
-// warm makes the connection, so that the first look takes one round trip.
-func (w *watch) warm(ctx context.Context) error {
-	return w.on(ctx, func(*pgx.Conn, *connState) error { return nil })
-}
-
 func (w *watch) close(ctx context.Context) {
 	w.turn <- struct{}{}
 	if w.conn != nil {
