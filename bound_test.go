@@ -2,10 +2,10 @@ package tidegate_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,35 +22,120 @@ func clusters(n int) (marks []tidegate.Mark) {
 	return marks
 }
 
-func TestTokenTooLarge(t *testing.T) {
+// What does not fit requires no less, only less exactly.
+func TestTokenWithin(t *testing.T) {
 	t.Parallel()
-	name := strings.Repeat("n", tidegate.MaxClusterName)
+	long := strings.Repeat("n", tidegate.MaxClusterName)
+	two := []tidegate.Mark{at("main", 7), {Cluster: "main", Epoch: tidegate.Epoch{System: 1, Line: 2}, Position: tidegate.At(9)}}
 	for _, c := range []struct {
 		name  string
 		marks []tidegate.Mark
-		says  string // "" when it fits
+		max   int
+		rest  bool
+		want  []tidegate.Mark // nil: as they were
 	}{
-		{"as many marks as fit", clusters(tidegate.MaxMarks), ""},
-		{"one mark more", clusters(tidegate.MaxMarks + 1), "9 marks"},
-		{"the longest name", []tidegate.Mark{at(name, 1)}, ""},
-		{"a longer name", append(clusters(2), at(name+"n", 1)), "33 bytes"},
-		{"no name", append(clusters(2), at("", 1)), "0 bytes"},
+		{"as many marks as fit", clusters(tidegate.MaxMarks), tidegate.MaxTokenBytes, false, nil},
+		{"clusters that have no room by name", clusters(tidegate.MaxMarks + 1), tidegate.MaxTokenBytes, true, []tidegate.Mark{}},
+		{"the longest name", []tidegate.Mark{at(long, 1)}, tidegate.MaxTokenBytes, false, nil},
+		{"a longer name", []tidegate.Mark{at("main", 1), at(long+"n", 1)}, tidegate.MaxTokenBytes, true,
+			[]tidegate.Mark{{Cluster: "main", Epoch: tidegate.Epoch{System: 1, Line: 1}, CatchUp: true}}},
+		{"no name", []tidegate.Mark{at("", 1)}, tidegate.MaxTokenBytes, true, []tidegate.Mark{}},
+		{"no room for what was seen", []tidegate.Mark{{Cluster: "main", Epoch: tidegate.Epoch{System: 1, Line: 1}, Position: tidegate.At(9), Seen: ids[tidegate.Incarnation](4), Patient: true}}, 40, false,
+			[]tidegate.Mark{{Cluster: "main", Epoch: tidegate.Epoch{System: 1, Line: 1}, CatchUp: true, Patient: true}}},
+		{"a catch-up keeps its birth", []tidegate.Mark{{Cluster: "main", Epoch: tidegate.Epoch{System: 1, Line: 1}, CatchUp: true, Primary: 5, Seen: ids[tidegate.Incarnation](4)}}, 50, false,
+			[]tidegate.Mark{{Cluster: "main", Epoch: tidegate.Epoch{System: 1, Line: 1}, CatchUp: true, Primary: 5}}},
+		{"with outcomes pending no birth is right", []tidegate.Mark{{Cluster: "main", Epoch: tidegate.Epoch{System: 1, Line: 1}, CatchUp: true, Primary: 5, Pending: ids[uint64](4)}}, 50, false,
+			[]tidegate.Mark{{Cluster: "main", Epoch: tidegate.Epoch{System: 1, Line: 1}, CatchUp: true, Primary: math.MaxUint64}}},
+		{"nor with two histories", two, 40, false,
+			[]tidegate.Mark{{Cluster: "main", Epoch: tidegate.Epoch{System: 1, Line: 2}, CatchUp: true, Primary: math.MaxUint64}}},
+		{"no room for any mark", two, 20, true, []tidegate.Mark{}},
 	} {
-		b, err := tidegate.NewToken(c.marks...).AppendBinary([]byte("before"))
-		switch {
-		case c.says == "":
-			if err != nil || !bytes.HasPrefix(b, []byte("before")) {
-				t.Errorf("%s: got %q, %v", c.name, b, err)
-				continue
-			}
-			if _, err := tidegate.ParseBinary(b[len("before"):]); err != nil {
-				t.Errorf("%s: written and then refused: %v", c.name, err)
-			}
-		case !errors.Is(err, tidegate.ErrTokenTooLarge) || !strings.Contains(err.Error(), c.says):
-			t.Errorf("%s: error %v, want ErrTokenTooLarge that says %q", c.name, err, c.says)
-		case string(b) != "before":
-			t.Errorf("%s: an error, and half a token: %q", c.name, b)
+		token := tidegate.NewToken(c.marks...)
+		got := token.Within(c.max)
+		want := c.want
+		if want == nil {
+			want = c.marks
 		}
+		if got.CatchesUp() != c.rest || !slices.EqualFunc(got.Marks(), want, func(a, b tidegate.Mark) bool { return reflect.DeepEqual(a, b) }) {
+			t.Errorf("%s: %+v, the rest %v; want %+v, %v", c.name, got.Marks(), got.CatchesUp(), want, c.rest)
+		}
+		b := encode(t, got)
+		if back, err := tidegate.ParseBinary(b); len(b) > c.max || err != nil || !reflect.DeepEqual(back, got) {
+			t.Errorf("%s: %d bytes, come back as %+v, %v", c.name, len(b), back, err)
+		}
+		// Writing is within the bounds by itself.
+		if b, err := token.AppendBinary([]byte("before")); err != nil || !bytes.HasPrefix(b, []byte("before")) || len(b) > 6+tidegate.MaxTokenBytes {
+			t.Errorf("%s: written as %d bytes, %v", c.name, len(b), err)
+		}
+	}
+}
+
+// Whatever a session has come to, its token fits, can be read, and covers the whole.
+func TestTokenAlwaysFits(t *testing.T) {
+	t.Parallel()
+	r := seeded(11)
+	ring := newKeyring(t, keyA)
+	small, err := tidegate.NewKeyring(tidegate.KeyringConfig{Keys: []tidegate.Key{keyA}, MaxBytes: 512})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compacted := 0
+	for range 2000 {
+		token := tidegate.Token{}
+		for range 1 + r.IntN(4) {
+			token = token.Merge(randomToken(r, tidegate.MaxMarks))
+		}
+		for max, k := range map[int]*tidegate.Keyring{2048: ring, 512: small} {
+			signed := sign(t, k, token)
+			back, err := k.Verify(signed)
+			if err != nil || len(signed) > max {
+				t.Fatalf("%d characters of %d: %v", len(signed), max, err)
+			}
+			for _, m := range token.Marks() {
+				if !coveredBy(m, back) {
+					t.Fatalf("%+v is not covered by %+v, the rest %v", m, back.Marks(), back.CatchesUp())
+				}
+			}
+			if !reflect.DeepEqual(back.Marks(), token.Marks()) {
+				compacted++
+			}
+		}
+	}
+	if compacted < 100 {
+		t.Errorf("only %d tokens did not fit: nothing was tested", compacted)
+	}
+}
+
+// coveredBy reports whether a token requires what the mark does.
+func coveredBy(m tidegate.Mark, t tidegate.Token) bool {
+	named := false
+	for _, n := range t.Marks() {
+		if n.Cluster != m.Cluster {
+			continue
+		}
+		named = true
+		if n.CatchUp && len(m.Pending) == 0 || n.Primary == math.MaxUint64 ||
+			n.Epoch == m.Epoch && n.Position.Join(m.Position) == n.Position && n.Shown.Join(m.Shown) == n.Shown && (n.CatchUp || !m.CatchUp) &&
+				!slices.ContainsFunc(m.Pending, func(p uint64) bool { return !slices.Contains(n.Pending, p) }) {
+			return true
+		}
+	}
+	return !named && t.CatchesUp()
+}
+
+// Five clusters of PostgreSQL after months of writes, each with a replica seen.
+func TestTokenOfFiveClusters(t *testing.T) {
+	t.Parallel()
+	var marks []tidegate.Mark
+	for _, name := range []string{"accounts", "orders", "catalog", "messages", "billing"} {
+		m := typical(0xfedcba9876543210).Marks()[0]
+		m.Cluster = name
+		marks = append(marks, m)
+	}
+	signed := sign(t, newKeyring(t, keyA), tidegate.NewToken(marks...))
+	t.Logf("%d characters", len(signed))
+	if len(signed) >= 512 {
+		t.Errorf("%d characters, want less than 512", len(signed))
 	}
 }
 

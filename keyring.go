@@ -25,6 +25,8 @@ const (
 	hmacContext  = "tidegate token 1\x00"
 	defaultLife  = 24 * time.Hour
 	maxKeysCount = 16
+	minBytes     = 512
+	defaultBytes = 2048
 )
 
 // Key is a named secret of a [Keyring].
@@ -44,6 +46,10 @@ type KeyringConfig struct {
 	// Lifetime is how long a token is accepted after it was issued. Zero means
 	// 24 hours; at most 366 days.
 	Lifetime time.Duration
+	// MaxBytes bounds the text of the tokens that the ring signs: some carriers
+	// have little room. Zero means 2048; at least 512 and at most [MaxSignedBytes].
+	// What does not fit is signed as less that requires no less: see [Token.Within].
+	MaxBytes int
 	// Now returns the current time. Nil means time.Now. Issue and expiry are the
 	// only wall-clock times in Tidegate; a minute of disagreement between
 	// machines is tolerated.
@@ -55,13 +61,20 @@ type KeyringConfig struct {
 type Keyring struct {
 	keys     atomic.Pointer[[]Key]
 	lifetime time.Duration
+	max      int
 	now      func() time.Time
 }
 
 // NewKeyring returns a key ring, or an error that wraps [ErrConfig] and names
 // the field.
 func NewKeyring(cfg KeyringConfig) (*Keyring, error) {
-	k := &Keyring{lifetime: cfg.Lifetime, now: cfg.Now}
+	k := &Keyring{lifetime: cfg.Lifetime, max: cfg.MaxBytes, now: cfg.Now}
+	if k.max == 0 {
+		k.max = defaultBytes
+	}
+	if k.max < minBytes || k.max > MaxSignedBytes {
+		return nil, fmt.Errorf("%w: KeyringConfig.MaxBytes is %d; use %d to %d, or zero for %d", ErrConfig, cfg.MaxBytes, minBytes, MaxSignedBytes, defaultBytes)
+	}
 	if k.lifetime == 0 {
 		k.lifetime = defaultLife
 	}
@@ -113,8 +126,8 @@ func mac(key Key, msg []byte) []byte {
 }
 
 // Sign returns the token as text for a client: URL-safe, at most
-// [MaxSignedBytes] long, valid for the ring's lifetime from now. It fails with
-// [ErrTokenTooLarge] when the token has too many marks.
+// [KeyringConfig.MaxBytes] long, valid for the ring's lifetime from now. The error is
+// always nil.
 //
 // Inside, after the prefix, in base64: key name, issue time and expiry in
 // seconds, the binary token, and HMAC-SHA256 over all of that.
@@ -126,7 +139,8 @@ func (k *Keyring) Sign(t Token) (string, error) {
 	b = append(b, key.ID...)
 	b = binary.BigEndian.AppendUint64(b, uint64(now.Unix()))
 	b = binary.BigEndian.AppendUint64(b, uint64(now.Add(k.lifetime).Unix()))
-	b, err := t.AppendBinary(b)
+	room := base64.RawURLEncoding.DecodedLen(k.max-len(signedPrefix)) - len(b) - sha256.Size
+	b, err := t.Within(room).AppendBinary(b)
 	if err != nil {
 		return "", err
 	}

@@ -203,6 +203,10 @@ func TestKeyringConfigErrors(t *testing.T) {
 		{"no secret", config{Keys: []tidegate.Key{{ID: "none"}}}, []string{"KeyringConfig.Keys[0].Secret", "0 bytes"}},
 		{"less than a second", config{Keys: ok, Lifetime: time.Second - 1}, []string{"KeyringConfig.Lifetime"}},
 		{"a negative lifetime", config{Keys: ok, Lifetime: -time.Hour}, []string{"KeyringConfig.Lifetime", "-1h"}},
+		{"the smallest bound", config{Keys: ok, MaxBytes: 512}, nil},
+		{"too small a bound", config{Keys: ok, MaxBytes: 511}, []string{"KeyringConfig.MaxBytes", "511", "512"}},
+		{"a negative bound", config{Keys: ok, MaxBytes: -1}, []string{"KeyringConfig.MaxBytes"}},
+		{"too large a bound", config{Keys: ok, MaxBytes: tidegate.MaxSignedBytes + 1}, []string{"KeyringConfig.MaxBytes"}},
 		{"more than 366 days", config{Keys: ok, Lifetime: 366*24*time.Hour + 1}, []string{"KeyringConfig.Lifetime"}},
 	} {
 		k, err := tidegate.NewKeyring(c.cfg)

@@ -18,6 +18,9 @@ type Session struct {
 	nonce   uint64
 	mu      sync.Mutex // serialises writers of entries
 	entries atomic.Pointer[[]sessionEntry]
+	// rest tells that a cluster which is not among the entries must be caught up
+	// with. It is changed under mu.
+	rest atomic.Bool
 }
 
 // A Ledger is an adapter's bookkeeping of one session in one cluster: marks with
@@ -93,7 +96,11 @@ func (s *Session) edit(cluster string) (*sessionEntry, func()) {
 			return &next[i], func() { s.entries.Store(&next) }
 		}
 	}
-	next = append(next, sessionEntry{cluster: cluster})
+	e := sessionEntry{cluster: cluster}
+	if s.rest.Load() {
+		e.marks = []Mark{{Cluster: cluster, CatchUp: true}}
+	}
+	next = append(next, e)
 	return &next[len(next)-1], func() { s.entries.Store(&next) }
 }
 
@@ -105,25 +112,35 @@ func (s *Session) edit(cluster string) (*sessionEntry, func()) {
 func (s *Session) Merge(t Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, m := range t.marks {
-		if clusterSeen(t.marks[:i], m.Cluster) {
-			continue
+	for _, e := range s.load() {
+		if t.inRest(e.cluster) {
+			s.catchUp(e.cluster)
 		}
+	}
+	for _, cluster := range t.clusters() {
 		var of []Mark
-		for _, n := range t.marks[i:] {
-			if n.Cluster == m.Cluster {
-				of = append(of, n.Clone())
+		for _, m := range t.marks {
+			if m.Cluster == cluster {
+				of = append(of, m.Clone())
 			}
 		}
-		e, commit := s.edit(m.Cluster)
-		if e.ledger != nil {
-			e.ledger.Merge(of)
-			continue
-		}
-		// The published list is immutable: merge into a copy of the marks.
-		e.marks = mergeMarks(mergeMarks(nil, e.marks), of)
-		commit()
+		s.join(cluster, of)
 	}
+	if t.rest {
+		s.rest.Store(true) // from here on: what the token names is not of its rest
+	}
+}
+
+// join joins marks of a cluster. The caller holds s.mu.
+func (s *Session) join(cluster string, marks []Mark) {
+	e, commit := s.edit(cluster)
+	if e.ledger != nil {
+		e.ledger.Merge(marks)
+		return
+	}
+	// The published list is immutable: merge into a copy of the marks.
+	e.marks = mergeMarks(mergeMarks(nil, e.marks), marks)
+	commit()
 }
 
 func clusterSeen(marks []Mark, cluster string) bool {
@@ -141,19 +158,22 @@ func clusterSeen(marks []Mark, cluster string) bool {
 func (s *Session) CatchUp(cluster string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, commit := s.edit(cluster)
-	if e.ledger != nil {
+	s.catchUp(cluster)
+}
+
+// catchUp is CatchUp. The caller holds s.mu.
+func (s *Session) catchUp(cluster string) {
+	if e, _ := s.edit(cluster); e.ledger != nil {
 		e.ledger.CatchUp()
 		return
 	}
-	e.marks = mergeMarks(mergeMarks(nil, e.marks), []Mark{{Cluster: cluster, CatchUp: true}})
-	commit()
+	s.join(cluster, []Mark{{Cluster: cluster, CatchUp: true}})
 }
 
 // Token returns the session's history for the wire. Reads in flight count as
 // made.
 func (s *Session) Token() Token {
-	t := Token{nonce: s.nonce}
+	t := Token{nonce: s.nonce, rest: s.rest.Load()}
 	for _, e := range s.load() {
 		marks := e.marks
 		if e.ledger != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -291,3 +292,63 @@ func TestSessionConcurrent(t *testing.T) {
 		sameMarks(t, "token", s.Token().Marks(), want)
 	}
 }
+
+// Whoever must catch up with every cluster does so in those that it has used, in those
+// that it has marks of and in those that it comes to later, and so does whoever goes
+// on with its token; but a token that says this of the rest has said all of what it
+// names.
+func TestCatchUpWithTheRest(t *testing.T) {
+	t.Parallel()
+	use := func(s *tidegate.Session, cluster string) *books {
+		return s.Ledger(cluster, func(_ uint64, marks []tidegate.Mark) tidegate.Ledger {
+			return &books{marks: marks}
+		}).(*books)
+	}
+	mustCatchUp := func(marks []tidegate.Mark) bool {
+		return slices.ContainsFunc(marks, func(m tidegate.Mark) bool { return m.CatchUp })
+	}
+	s := tidegate.NewSession(tidegate.NewToken(at("marked", 5)))
+	used := use(s, "used")
+	s.Merge(tidegate.CatchUpToken())
+	if used.caughtUp != 1 || !mustCatchUp(use(s, "marked").marks) || !mustCatchUp(use(s, "later").marks) {
+		t.Errorf("used was told %d times, marked has %+v, later %+v", used.caughtUp, use(s, "marked").marks, use(s, "later").marks)
+	}
+	if !s.Token().CatchesUp() || s.Token().IsZero() {
+		t.Errorf("its token is %+v", s.Token())
+	}
+	named := tidegate.CatchUpToken().Merge(tidegate.Token{})
+	next := tidegate.NewSession(s.Token())
+	if !mustCatchUp(use(next, "elsewhere").marks) {
+		t.Error("what goes on with the token need not catch up elsewhere")
+	}
+	// What one token names another one's rest has: the union requires both.
+	both := named.Merge(tidegate.NewToken(at("named", 7)))
+	if !mustCatchUp(both.Marks()) || !both.CatchesUp() {
+		t.Errorf("%+v", both)
+	}
+	var merged tidegate.Session
+	merged.Merge(tidegate.NewToken(at("named", 7)))
+	merged.Merge(named)
+	if !mustCatchUp(use(&merged, "named").marks) {
+		t.Error("a mark that was there before excuses from catching up")
+	}
+	// And one that names what it has settled does not ask for that again.
+	settled := tidegate.NewSession()
+	settled.Merge(tidegate.CatchUpToken())
+	use(settled, "done").settle(at("done", 9))
+	again := tidegate.NewSession(settled.Token())
+	if mustCatchUp(use(again, "done").marks) || !mustCatchUp(use(again, "open").marks) {
+		t.Errorf("done has %+v, open %+v", use(again, "done").marks, use(again, "open").marks)
+	}
+}
+
+// books is a ledger that writes down what it is told.
+type books struct {
+	marks    []tidegate.Mark
+	caughtUp int
+}
+
+func (b *books) Marks() []tidegate.Mark  { return b.marks }
+func (b *books) Merge(m []tidegate.Mark) { b.marks = append(b.marks, m...) }
+func (b *books) CatchUp()                { b.caughtUp++ }
+func (b *books) settle(m tidegate.Mark)  { b.marks = []tidegate.Mark{m} }

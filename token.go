@@ -10,8 +10,7 @@ import (
 // versions it does not know.
 const tokenVersion = 1
 
-// MaxTokenBytes bounds a token's binary form. A token within the bounds on its
-// parts ([MaxMarks], [MaxSeen], [MaxPending], [MaxClusterName]) is below it.
+// MaxTokenBytes bounds a token's binary form.
 const MaxTokenBytes = 1536
 
 // Token is a session's history on the wire: its marks for one or more clusters.
@@ -23,6 +22,9 @@ const MaxTokenBytes = 1536
 // meets a client.
 type Token struct {
 	nonce uint64
+	// rest tells that whoever presents the token must catch up with every cluster
+	// that it has no mark of.
+	rest  bool
 	marks []Mark
 }
 
@@ -30,20 +32,46 @@ type Token struct {
 // an application takes [Session.Token].
 func NewToken(marks ...Mark) Token { return Token{marks: mergeMarks(nil, marks)} }
 
+// CatchUpToken returns a token that requires all that was committed by the time it
+// is merged into a session, in every cluster: nobody knows what its bearer has seen.
+func CatchUpToken() Token { return Token{rest: true} }
+
 // IsZero reports whether the token requires nothing.
-func (t Token) IsZero() bool { return len(t.marks) == 0 }
+func (t Token) IsZero() bool { return len(t.marks) == 0 && !t.rest }
 
 // Marks returns a copy of the token's marks. The same cluster can appear once
 // for each epoch.
 func (t Token) Marks() []Mark { return mergeMarks(nil, t.marks) }
 
+// CatchesUp reports whether the token requires everything of each cluster that it
+// has no mark of.
+func (t Token) CatchesUp() bool { return t.rest }
+
 // Merge returns a token that requires what either requires.
 func (t Token) Merge(u Token) Token {
-	n := t.nonce
-	if n == 0 {
-		n = u.nonce
+	m := Token{nonce: t.nonce, rest: t.rest || u.rest, marks: mergeMarks(mergeMarks(nil, t.marks), u.marks)}
+	if m.nonce == 0 {
+		m.nonce = u.nonce
 	}
-	return Token{nonce: n, marks: mergeMarks(mergeMarks(nil, t.marks), u.marks)}
+	for _, c := range m.clusters() {
+		if t.inRest(c) || u.inRest(c) {
+			m.marks = mergeMarks(m.marks, []Mark{{Cluster: c, CatchUp: true}})
+		}
+	}
+	return m
+}
+
+// inRest reports whether the token requires everything of a cluster.
+func (t Token) inRest(cluster string) bool { return t.rest && !clusterSeen(t.marks, cluster) }
+
+// clusters lists the clusters that the token has marks of, each once.
+func (t Token) clusters() (names []string) {
+	for i, m := range t.marks {
+		if !clusterSeen(t.marks[:i], m.Cluster) {
+			names = append(names, m.Cluster)
+		}
+	}
+	return names
 }
 
 // Flags of an encoded mark.
@@ -57,23 +85,22 @@ const (
 	flagsKnown = flagStrict | flagShownStrict | flagShown | flagCatchUp | flagPrimary | flagPatient
 )
 
+// restFollows is set in the number of marks of a token with a rest.
+const restFollows = 0x80
+
 // AppendBinary appends the token's unsigned binary form: version, nonce, number
-// of marks, then each mark. Marks that list more incarnations than [MaxSeen], or
-// more pending outcomes than [MaxPending], are written as a catch-up of unknown
-// birth. It fails with [ErrTokenTooLarge] when the token has too many marks or a
-// cluster's name does not fit, and returns b as it was then.
+// of marks, then each mark; at most [MaxTokenBytes]. What does not fit is written as
+// less that requires no less, see [Token.Within]. The error is always nil.
 func (t Token) AppendBinary(b []byte) ([]byte, error) {
-	if len(t.marks) > MaxMarks {
-		return b, fmt.Errorf("%w: %d marks, at most %d fit; keep fewer clusters in one session", ErrTokenTooLarge, len(t.marks), MaxMarks)
-	}
-	start := len(b)
+	t = t.Within(MaxTokenBytes)
 	b = append(b, tokenVersion)
 	b = binary.BigEndian.AppendUint64(b, t.nonce)
-	b = append(b, byte(len(t.marks)))
+	n := byte(len(t.marks))
+	if t.rest {
+		n |= restFollows
+	}
+	b = append(b, n)
 	for _, m := range t.marks {
-		if len(m.Cluster) == 0 || len(m.Cluster) > MaxClusterName {
-			return b[:start], fmt.Errorf("%w: the cluster name %q has %d bytes; use 1 to %d", ErrTokenTooLarge, m.Cluster, len(m.Cluster), MaxClusterName)
-		}
 		b = m.bounded().append(b)
 	}
 	return b, nil
@@ -139,7 +166,9 @@ func ParseBinary(b []byte) (Token, error) {
 		return Token{}, fmt.Errorf("%w: version %d, this release reads version %d", ErrTokenMalformed, v, tokenVersion)
 	}
 	t := Token{nonce: r.uint64()}
-	n := int(r.byte())
+	head := r.byte()
+	t.rest = head&restFollows != 0
+	n := int(head &^ restFollows)
 	if n > MaxMarks {
 		return Token{}, fmt.Errorf("%w: %d marks, at most %d", ErrTokenMalformed, n, MaxMarks)
 	}

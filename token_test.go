@@ -30,8 +30,12 @@ func canonical(t testing.TB, b []byte) {
 		if again := encode(t, token); !bytes.Equal(again, b) {
 			t.Errorf("accepted %x\nand encodes it as %x", b, again)
 		}
-		// What Marks shows is all that the bytes say, but for the nonce.
-		if again := encode(t, tidegate.NewToken(token.Marks()...)); !bytes.Equal(again[9:], b[9:]) {
+		// What Marks and CatchesUp show is all that the bytes say, but for the nonce.
+		again := encode(t, tidegate.NewToken(token.Marks()...))
+		if token.CatchesUp() {
+			again[9] |= 0x80
+		}
+		if !bytes.Equal(again[9:], b[9:]) {
 			t.Errorf("accepted %x\nand its marks encode as %x", b, again)
 		}
 	case !errors.Is(err, tidegate.ErrTokenMalformed) && !errors.Is(err, tidegate.ErrTokenTooLarge):
@@ -131,6 +135,19 @@ func TestTokenVersion1(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(token.Marks(), c.marks) {
 			t.Errorf("%s: read %+v, %v\nwant %+v", c.name, token.Marks(), err, c.marks)
 		}
+	}
+}
+
+// One that requires everything of the rest says so in one bit.
+func TestTokenVersion1OfTheRest(t *testing.T) {
+	t.Parallel()
+	const bytes = "01" + "0000000000000000" + "80"
+	if got := hex.EncodeToString(encode(t, tidegate.CatchUpToken())); got != bytes {
+		t.Errorf("wrote %s, want %s", got, bytes)
+	}
+	b, _ := hex.DecodeString(bytes)
+	if token, err := tidegate.ParseBinary(b); err != nil || !token.CatchesUp() || token.IsZero() || len(token.Marks()) != 0 {
+		t.Errorf("read %+v, %v", token, err)
 	}
 }
 
