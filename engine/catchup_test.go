@@ -183,8 +183,11 @@ func TestTooManyLivesBecomeACatchUp(t *testing.T) {
 			t.Fatalf("the first life is forgotten: %+v", m)
 		}
 		time.Sleep(50 * time.Millisecond)
-		if d := went(t, c, begin(ctx, t, c, tidegate.Causal), "a", tidegate.ReasonPredicted, false); d.Required != tidegate.At(100) {
-			t.Errorf("required %v, want all that the primary has", d.Required)
+		// Whether it waits first depends on what chance the probes had to see how late
+		// the replica is.
+		d := c.Decision(begin(ctx, t, c, tidegate.Causal))
+		if late := d.Reason == tidegate.ReasonPredicted || d.Reason == tidegate.ReasonBehind; d.Node != "a" || !late || d.Unproven || d.Required != tidegate.At(100) {
+			t.Errorf("%v; want the primary, and all that it has", d)
 		}
 	})
 }
