@@ -43,12 +43,20 @@ func (r Reader) query(ctx context.Context, rows *readRows, sql string, args []an
 }
 
 // QueryRow runs a read that returns one row.
+//
+// It is so small that it is inlined: then a row that is scanned at once needs no
+// allocation, as pgx's own.
 func (r Reader) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return &readRow{r.row(ctx, sql, args)}
+}
+
+// row runs a read of one row. An error is kept for its Scan.
+func (r Reader) row(ctx context.Context, sql string, args []any) *readRows {
 	rows := spare.Get().(*readRows)
 	if err := r.query(ctx, rows, sql, args); err != nil {
-		return errRows{err}
+		rows.failed = err
 	}
-	return &readRow{rows}
+	return rows
 }
 
 // Exec runs a read whose rows are of no interest. A statement that writes fails

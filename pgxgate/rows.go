@@ -25,6 +25,8 @@ type readRows struct {
 	args  []any
 	begun bool // a row was delivered, or the end
 	err   error
+	// failed is why there are no rows at all, of a read of one row.
+	failed error
 }
 
 // spare are readRows for reads of one row, which end in Scan: nobody can hold on to
@@ -166,7 +168,10 @@ func (r *readRow) Scan(dest ...any) error {
 		return errScanned
 	}
 	r.rows = nil
-	err := scanRow(rows, dest)
+	err := rows.failed
+	if err == nil {
+		err = scanRow(rows, dest)
+	}
 	*rows = readRows{}
 	spare.Put(rows)
 	return err

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Measures everything in docs/measurements.md anew, into docs/measurements or the folder
+# given. It takes about a quarter of an hour, in which the machine should do nothing else.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+to=${1:-docs/measurements}
+mkdir -p "$to"
+make build
+
+lab() { # NAME FLAGS...
+  local name=$1 status=0
+  shift
+  echo "lab $*"
+  bin/tidegate lab "$@" --json > "$to/$name.json.new" || status=$?
+  # 1 is a result, too: the file says what went wrong.
+  [ "$status" -le 1 ] || { echo "the lab ended with $status" >&2; exit 1; }
+  mv "$to/$name.json.new" "$to/$name.json"
+}
+
+echo "bench"
+bin/tidegate bench --json > "$to/bench.json.new" || [ $? = 1 ] # not every figure passes on every machine
+mv "$to/bench.json.new" "$to/bench.json"
+
+lab steady    --scenario steady    --strategies all --writes 0.05 --duration 15s
+lab lag-spike --scenario lag-spike --strategies all --duration 10s
+for scenario in all-lag bulk-write idle idle-writer crash-backend ddl churn; do
+  lab "$scenario" --scenario "$scenario" --duration 10s
+done
+for scenario in restart-replica kill-replica deploy; do
+  lab "$scenario" --scenario "$scenario" --duration 15s
+done
+slow() { # NAME FLAGS...
+  local name=$1
+  shift
+  lab "slow-standby-apply-$name" --scenario slow-standby-apply --strategies tidegate --duration 12s "$@"
+}
+slow 25ms                  --apply-delay 25ms
+slow 25ms-strong           --apply-delay 25ms --strong 0.1
+slow 50ms                  --apply-delay 50ms
+slow 50ms-wait-80ms        --apply-delay 50ms --wait 80ms
+slow 50ms-wait-80ms-strong --apply-delay 50ms --wait 80ms --strong 0.1
