@@ -12,8 +12,8 @@ endif
 endif
 
 # The modules of the workspace, and their packages.
-MODULES := . pgxgate promgate cmd/tidegate test tools
-ALL     := ./... ./pgxgate/... ./promgate/... ./cmd/tidegate/... ./test/... ./tools/...
+MODULES := . grpcgate pgxgate promgate cmd/tidegate test tools
+ALL     := ./... ./grpcgate/... ./pgxgate/... ./promgate/... ./cmd/tidegate/... ./test/... ./tools/...
 
 PKG       ?= $(ALL)
 RACE      ?= -race
@@ -44,7 +44,7 @@ help: ## list the targets and the variables they take
 	@echo '  RACE=                      test: without the race detector'
 	@echo '  SIMREADS=100000            test: how many reads the simulation makes without it'
 	@echo '  LABFLAGS="--json"          lab: flags for tidegate lab (see: bin/tidegate lab --help)'
-	@echo '  FUZZTIME=1m FUZZ=Token     fuzz-smoke: how long for each target, and which'
+	@echo '  FUZZTIME=1m FUZZ=Verify    fuzz-smoke: how long for each target, and which'
 	@echo '  BENCH=Pick BENCHTIME=1x COUNT=10 BENCHPKG=./internal/route/...   bench'
 	@echo '  TIDEGATE_PG_BIN=/folder    the PostgreSQL to use; else PATH and the usual folders'
 

@@ -1,0 +1,45 @@
+package httpgate
+
+import "net/http"
+
+// emit puts a token into the response's headers: where the request brought one,
+// or everywhere when it brought none that can be replaced there.
+func (x *exchange) emit(text string) {
+	sources := x.m.cfg.Sources
+	answered := false
+	for i, s := range sources {
+		if s.writable() && x.used>>i&1 != 0 {
+			x.emitTo(i, s, text)
+			answered = true
+		}
+	}
+	if !answered {
+		for i, s := range sources {
+			if s.writable() {
+				x.emitTo(i, s, text)
+			}
+		}
+	}
+	forbidCaching(x.inner.Header())
+}
+
+func (x *exchange) emitTo(i int, s Source, text string) {
+	h := x.inner.Header()
+	if s.header != "" {
+		h.Set(s.header, headerValue(text))
+		return
+	}
+	h.Add("Set-Cookie", s.cookie.cookie(s.cookie.Prefix+newID(), text).String())
+	for _, old := range x.sent {
+		if old.source == i {
+			h.Add("Set-Cookie", s.cookie.deletion(old.name).String())
+		}
+	}
+}
+
+// deletion returns what makes a client forget a cookie.
+func (c *CookieConfig) deletion(name string) *http.Cookie {
+	cookie := c.cookie(name, "")
+	cookie.MaxAge = -1
+	return cookie
+}

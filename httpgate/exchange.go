@@ -1,0 +1,184 @@
+package httpgate
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidegatedb/tidegate"
+)
+
+// exchange is one request and its response. It is the request's context, too, so
+// as to know whether anybody has asked for the session: what was not asked for
+// was not used.
+type exchange struct {
+	m       *Middleware
+	ctx     context.Context // with the session
+	inner   http.ResponseWriter
+	request *http.Request
+	session *tidegate.Session
+
+	tokens []tidegate.Token // that were accepted
+	sent   []sent           // cookies that were read
+	count  int              // tokens that were read
+	used   uint32           // bit set of the sources that brought any
+
+	asked    atomic.Bool // for the session, since the start or the first byte
+	touched  bool        // it was asked for before the first byte
+	started  bool        // the first byte is out, or about to be
+	hijacked bool        // the connection belongs to somebody else
+	answer   *history    // what the response says
+}
+
+// sent is a cookie that the request brought.
+type sent struct {
+	source int
+	name   string
+}
+
+// Deadline implements context.Context.
+func (x *exchange) Deadline() (time.Time, bool) { return x.ctx.Deadline() }
+
+// Done implements context.Context.
+func (x *exchange) Done() <-chan struct{} { return x.ctx.Done() }
+
+// Err implements context.Context.
+func (x *exchange) Err() error { return x.ctx.Err() }
+
+// Value implements context.Context.
+func (x *exchange) Value(key any) any {
+	switch {
+	case key == any(x.m):
+		return x
+	case key == sessionKey || sessionKey == nil:
+		x.asked.Store(true)
+	}
+	return x.ctx.Value(key)
+}
+
+// read verifies the request's tokens and reports whether any was refused.
+func (x *exchange) read() (refused bool) {
+	m := x.m
+	limit := readFactor * m.cfg.MaxTokens
+	take := func(source int, text string) bool {
+		x.used |= 1 << source
+		if x.count == limit {
+			m.counters.refused.add(errTooMany)
+			refused = true
+			return false
+		}
+		x.count++
+		t, err := m.verifier.verify(text)
+		if err != nil {
+			m.counters.refused.add(err)
+			refused = true
+			return true
+		}
+		x.tokens = append(x.tokens, t)
+		return true
+	}
+	for i, s := range m.cfg.Sources {
+		switch {
+		case s.header != "":
+			eachToken(x.request.Header[s.header], func(text string) bool { return take(i, text) })
+		case s.cookie != nil:
+			s.cookie.eachCookie(x.request.Header["Cookie"], func(name, text string) bool {
+				if !take(i, text) {
+					return false
+				}
+				x.sent = append(x.sent, sent{i, name})
+				return true
+			})
+		default:
+			if text, ok := s.claim(x.request); ok {
+				eachToken([]string{text}, func(text string) bool { return take(i, text) })
+			}
+		}
+	}
+	return refused
+}
+
+// first is called before the first byte of the response, and at the end when
+// there was none: what is to go out goes out now.
+func (x *exchange) first() {
+	if x.started {
+		return
+	}
+	x.start()
+	crowded := x.count > x.m.cfg.MaxTokens
+	if !x.touched && !crowded {
+		return
+	}
+	token := x.session.Token()
+	now := historyOf(token)
+	// Who has asked for the session may have read on a replica, and a read that
+	// stays where the session is leaves the token as it was. The response answers
+	// all the same: another one may delete what this request brought.
+	if !crowded && x.clientHas().same(now) && !now.momentary() {
+		return
+	}
+	if x.visitor(now) {
+		return
+	}
+	x.answer = &now
+	text, err := x.m.cfg.Keyring.Sign(token)
+	if err != nil {
+		x.m.late(x.request, token)
+		return
+	}
+	x.emit(text)
+	x.m.counters.emitted.Add(1)
+}
+
+// start notes whether the session was asked for before the first byte.
+func (x *exchange) start() {
+	x.started = true
+	x.touched = x.asked.Swap(false)
+}
+
+// clientHas returns what the client requires of its own: what the response says,
+// or else what the request brought.
+func (x *exchange) clientHas() history {
+	if x.answer != nil {
+		return *x.answer
+	}
+	var all tidegate.Token
+	for i, t := range x.tokens {
+		if i == 0 {
+			all = t
+			continue
+		}
+		all = all.Merge(t)
+	}
+	return historyOf(all)
+}
+
+// visitor reports whether it is of somebody who has only looked around.
+func (x *exchange) visitor(now history) bool {
+	cfg := &x.m.cfg
+	return x.count == 0 && !cfg.VisitorReads && now.onlySeen() && !cfg.Known(x.request)
+}
+
+// end is called when the handler is done, or panics.
+func (x *exchange) end() {
+	switch {
+	case x.started:
+	case x.hijacked:
+		x.start()
+		x.asked.Store(x.touched)
+	default:
+		x.first()
+		return
+	}
+	again := x.asked.Load()
+	if !x.touched && !again {
+		return
+	}
+	token := x.session.Token()
+	now := historyOf(token)
+	changed := !x.clientHas().same(now) || again && now.momentary()
+	if changed && !x.visitor(now) {
+		x.m.late(x.request, token)
+	}
+}
