@@ -90,7 +90,8 @@ func (c *class) setWait(d time.Duration) { c.wait, c.waitSet = d, true }
 
 // Wait sets how long a read of the class may wait for a replica to qualify
 // before it goes to the primary. Zero means not at all. Without it the cluster's
-// default holds.
+// default holds. Where a replica is expected to need longer a causal read may wait up
+// to five times as long.
 func Wait(d time.Duration) WaitOption { return WaitOption(d) }
 
 // Budget is how old the answer to a relaxed read may be.

@@ -88,7 +88,7 @@ func tag(c *pgx.Conn, s *connState) {
 func bear(ctx context.Context, pc *pgconn.PgConn, w *wire.Conn, async AsyncCommits) (*connState, error) {
 	s := &connState{wire: w, afterSQL: wire.AfterSQL}
 	if async == AsyncAbsent {
-		s.afterSQL = wire.PositionSQL
+		s.afterSQL = wire.FlushSQL
 	}
 	s.born.Sent = engine.Now()
 	p := pc.StartPipeline(ctx)

@@ -35,7 +35,8 @@ type Config struct {
 	Zone string
 	// Wait is how long a causal or relaxed read may wait for a replica to
 	// qualify, unless its class says otherwise. Zero means 20ms; negative means
-	// not at all.
+	// not at all. A causal read may wait up to five times as long where a replica is
+	// expected to need that, rather than put its session on the primary.
 	Wait time.Duration
 	// ProofWait bounds the wait for the proof that the primary shows what a
 	// session has seen on replicas. Zero means 1s. The caller's deadline clips it.
@@ -105,8 +106,9 @@ const (
 	// Sessions of other programs that switch the setting off for themselves are
 	// not seen: declare AsyncPossible if there are any.
 	AsyncAuto AsyncCommits = iota
-	// AsyncAbsent declares that nobody commits asynchronously. It saves a part
-	// of a round trip's work in each transaction.
+	// AsyncAbsent declares that nobody commits asynchronously. Writes cost less then,
+	// transactions above all. Where it is not true a session can miss its own write; a
+	// default of the server, a database or a role that says otherwise is logged.
 	AsyncAbsent
 	// AsyncPossible declares that somebody may.
 	AsyncPossible

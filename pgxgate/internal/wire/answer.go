@@ -53,7 +53,8 @@ type Answer struct {
 	OK bool
 
 	// Flush and Insert are pg_current_wal_flush_lsn and
-	// pg_current_wal_insert_lsn as 64 bit numbers.
+	// pg_current_wal_insert_lsn as 64 bit numbers. Insert is Flush where [FlushSQL]
+	// was prepared.
 	Flush, Insert uint64
 
 	// AsyncCommit says that synchronous_commit was off for the session once
@@ -100,22 +101,21 @@ type Before struct {
 	Err         error // Why it is not OK, when that is known.
 }
 
-// after reads the row of [AfterSQL] or [PositionSQL].
+// after reads the row of [AfterSQL] or [FlushSQL].
 func (a *Answer) after(row []byte) bool {
-	const two = 2 + 4 + 8 + 4 + 8
-	if len(row) < two || binary.BigEndian.Uint32(row[2:]) != 8 || binary.BigEndian.Uint32(row[14:]) != 8 {
+	const one, two = 2 + 4 + 8, 2 + 4 + 8 + 4 + 8
+	if len(row) < one || binary.BigEndian.Uint32(row[2:]) != 8 {
 		return false
 	}
+	flush := binary.BigEndian.Uint64(row[6:])
 	switch columns := binary.BigEndian.Uint16(row); {
-	case columns == 2 && len(row) == two:
-		a.AsyncCommit = false
-	case columns == 3 && len(row) == two+4+1 && binary.BigEndian.Uint32(row[two:]) == 1:
-		a.AsyncCommit = row[two+4] != 0
+	case columns == 1 && len(row) == one:
+		a.Flush, a.Insert, a.AsyncCommit = flush, flush, false
+	case columns == 3 && len(row) == two+4+1 && binary.BigEndian.Uint32(row[one:]) == 8 && binary.BigEndian.Uint32(row[two:]) == 1:
+		a.Flush, a.Insert, a.AsyncCommit = flush, binary.BigEndian.Uint64(row[18:]), row[two+4] != 0
 	default:
 		return false
 	}
-	a.Flush = binary.BigEndian.Uint64(row[6:])
-	a.Insert = binary.BigEndian.Uint64(row[18:])
 	return true
 }
 

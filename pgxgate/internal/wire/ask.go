@@ -28,17 +28,16 @@ const (
 // Every function and operator is qualified: the statements are analysed again
 // whenever search_path changes, and must not find somebody's namesake.
 const (
-	// AfterName is the name that [AfterSQL] or [PositionSQL] is prepared as.
+	// AfterName is the name that [AfterSQL] or [FlushSQL] is prepared as.
 	AfterName = "tidegate_after"
 
-	// PositionSQL reads the flush position and the insert position. Both functions
-	// fail on a standby.
-	PositionSQL = `/* tidegate: position behind a write */ ` +
-		`select pg_catalog.pg_current_wal_flush_lsn(), pg_catalog.pg_current_wal_insert_lsn()`
+	// FlushSQL reads the flush position. It fails on a standby.
+	FlushSQL = `/* tidegate: position behind a write */ select pg_catalog.pg_current_wal_flush_lsn()`
 
-	// AfterSQL also reads whether synchronous_commit is off. Where it is known that
-	// it never is, PositionSQL can be prepared under [AfterName] instead.
-	AfterSQL = PositionSQL + `, pg_catalog.current_setting('synchronous_commit') operator(pg_catalog.=) 'off'`
+	// AfterSQL also reads the insert position, and whether synchronous_commit is off.
+	// Where it is known that it never is, FlushSQL can be prepared under [AfterName]
+	// instead: the insert position is of no use then.
+	AfterSQL = FlushSQL + `, pg_catalog.pg_current_wal_insert_lsn(), pg_catalog.current_setting('synchronous_commit') operator(pg_catalog.=) 'off'`
 
 	// BeforeName is the name of the statement that [BeforeSQL] is prepared as.
 	BeforeName = "tidegate_before"
