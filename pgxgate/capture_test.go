@@ -183,11 +183,11 @@ func TestDeclaredAbsent(t *testing.T) {
 		}},
 	} {
 		v++
-		before := markOf(t, ctx)
+		before := markOf(ctx, t)
 		if err := x.do(); err != nil {
 			t.Fatalf("%s: %v", x.name, err)
 		}
-		m := markOf(t, ctx)
+		m := markOf(ctx, t)
 		if m.CatchUp || m.Position == before.Position || !m.Position.Covers(before.Position) {
 			t.Errorf("%s: not captured: %+v, before %+v", x.name, m, before)
 		}
@@ -199,7 +199,7 @@ func TestDeclaredAbsent(t *testing.T) {
 	}
 }
 
-func markOf(t *testing.T, ctx context.Context) tidegate.Mark {
+func markOf(ctx context.Context, t *testing.T) tidegate.Mark {
 	t.Helper()
 	for _, m := range tidegate.SessionFrom(ctx).Token().Marks() {
 		return m
