@@ -81,7 +81,7 @@ func (s *Server) begin(ctx context.Context, method string) (context.Context, *ca
 // when it sent it, and would not know that it was read once more.
 func (c *call) emission(always bool) metadata.MD {
 	t := c.session.Token()
-	if !always && same(t, c.told) && !momentary(t) {
+	if !always && t.Same(c.told) && !t.Momentary() {
 		return nil
 	}
 	c.told = t

@@ -64,29 +64,3 @@ func (v *verifier) sign(t tidegate.Token) string {
 	text, _ := v.keyring.Sign(t)
 	return text
 }
-
-// same reports whether two tokens require the same positions, in whatever order. What
-// is momentary it leaves out.
-func same(a, b tidegate.Token) bool {
-	left, right := a.Marks(), b.Marks()
-	if len(left) != len(right) {
-		return false
-	}
-	for _, m := range left {
-		if !slices.ContainsFunc(right, func(n tidegate.Mark) bool {
-			return m.Cluster == n.Cluster && m.Epoch == n.Epoch && m.Position == n.Position && m.Shown == n.Shown && m.Patient == n.Patient
-		}) {
-			return false
-		}
-	}
-	return true
-}
-
-// momentary reports whether what a token requires depends on when it arrives: an
-// incarnation that was read from, or a duty to catch up. Two such tokens can say
-// the same and mean different moments.
-func momentary(t tidegate.Token) bool {
-	return t.CatchesUp() || slices.ContainsFunc(t.Marks(), func(m tidegate.Mark) bool {
-		return len(m.Seen) > 0 || m.CatchUp || len(m.Pending) > 0
-	})
-}

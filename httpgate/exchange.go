@@ -24,11 +24,11 @@ type exchange struct {
 	count  int              // tokens that were read
 	used   uint32           // bit set of the sources that brought any
 
-	asked    atomic.Bool // for the session, since the start or the first byte
-	touched  bool        // it was asked for before the first byte
-	started  bool        // the first byte is out, or about to be
-	hijacked bool        // the connection belongs to somebody else
-	answer   *history    // what the response says
+	asked    atomic.Bool     // for the session, since the start or the first byte
+	touched  bool            // it was asked for before the first byte
+	started  bool            // the first byte is out, or about to be
+	hijacked bool            // the connection belongs to somebody else
+	answer   *tidegate.Token // what the response says
 }
 
 // sent is a cookie that the request brought.
@@ -111,17 +111,16 @@ func (x *exchange) first() {
 		return
 	}
 	token := x.session.Token()
-	now := historyOf(token)
 	// Who has asked for the session may have read on a replica, and a read that
 	// stays where the session is leaves the token as it was. The response answers
 	// all the same: another one may delete what this request brought.
-	if !crowded && x.clientHas().same(now) && !now.momentary() {
+	if !crowded && x.clientHas().Same(token) && !token.Momentary() {
 		return
 	}
-	if x.visitor(now) {
+	if x.visitor(token) {
 		return
 	}
-	x.answer = &now
+	x.answer = &token
 	text, err := x.m.cfg.Keyring.Sign(token)
 	if err != nil {
 		x.m.late(x.request, token)
@@ -139,7 +138,7 @@ func (x *exchange) start() {
 
 // clientHas returns what the client requires of its own: what the response says,
 // or else what the request brought.
-func (x *exchange) clientHas() history {
+func (x *exchange) clientHas() tidegate.Token {
 	if x.answer != nil {
 		return *x.answer
 	}
@@ -151,13 +150,13 @@ func (x *exchange) clientHas() history {
 		}
 		all = all.Merge(t)
 	}
-	return historyOf(all)
+	return all
 }
 
 // visitor reports whether it is of somebody who has only looked around.
-func (x *exchange) visitor(now history) bool {
+func (x *exchange) visitor(t tidegate.Token) bool {
 	cfg := &x.m.cfg
-	return x.count == 0 && !cfg.VisitorReads && now.onlySeen() && !cfg.Known(x.request)
+	return x.count == 0 && !cfg.VisitorReads && onlySeen(t) && !cfg.Known(x.request)
 }
 
 // end is called when the handler is done, or panics.
@@ -176,9 +175,8 @@ func (x *exchange) end() {
 		return
 	}
 	token := x.session.Token()
-	now := historyOf(token)
-	changed := !x.clientHas().same(now) || again && now.momentary()
-	if changed && !x.visitor(now) {
+	changed := !x.clientHas().Same(token) || again && token.Momentary()
+	if changed && !x.visitor(token) {
 		x.m.late(x.request, token)
 	}
 }

@@ -23,6 +23,7 @@ mv "$to/bench.json.new" "$to/bench.json"
 
 lab steady    --scenario steady    --strategies all --writes 0.05 --duration 15s
 lab lag-spike --scenario lag-spike --strategies all --duration 10s
+lab lag-spike-long --scenario lag-spike --strategies sticky,round-robin,tidegate --duration 24s --writes 0.02 --rate 500
 for scenario in all-lag bulk-write idle idle-writer crash-backend ddl churn; do
   lab "$scenario" --scenario "$scenario" --duration 10s
 done
