@@ -81,7 +81,7 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 	w := waiter{r: r}
 	defer w.stop(tk)
 	var p plan
-	home := freshness.NoNode
+	home, leave := freshness.NoNode, false
 	for {
 		var asks ledger.Asks
 		t := r.facts.Table()
@@ -90,10 +90,12 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 		if w.asks == 0 {
 			home = l.Home(t) // before it is bounded and forgotten
 			if l.Busy() {
-				n.leave = l.Flying() > littleLoaded
+				leave = l.Flying() > littleLoaded
 				l.Touch(0)
 			}
 		}
+		// Not for ever: what the crowded replica answers late, it does answer.
+		n.leave = leave && w.asks < homeAsks
 		node, reason, status := r.pickCausal(l, t, &n, &asks)
 		if node != freshness.NoNode {
 			r.take(tk, t, node, reason)
