@@ -274,6 +274,27 @@ func TestRestartKeepsWhatCameAfterTheReport(t *testing.T) {
 	}
 }
 
+// What was read in a history that ended meanwhile is reported, also when a session has
+// read in too many lives to remember each.
+func TestTooManyLivesOfAnotherHistory(t *testing.T) {
+	t.Parallel()
+	l := marked(80)
+	in := usual(1)
+	for i := range tidegate.Incarnation(maxEntries) {
+		in.Nodes[1].Incarnation = 1000 + i
+		dispatch(l, in, 1)
+	}
+	l.Reached(second, at(100)) // its write goes to the new primary while they are open
+	for i := range tidegate.Incarnation(maxEntries) {
+		l.Done(1000+i, mono.Now())
+	}
+	l.Lock()
+	l.others = nil // what the write has set aside was reported
+	l.Unlock()
+	dispatch(l, promoted(1), 2)
+	wants(t, l, promoted(after()), Changed, 0)
+}
+
 // Nothing is dated to before the lock was held: what happens while it is awaited
 // must be older, or a look from that time would be taken for a later one.
 func TestTimesAreOfTheMomentInside(t *testing.T) {

@@ -187,9 +187,15 @@ func (l *Ledger) entry(id tidegate.Incarnation) *entry {
 }
 
 // add appends an entry. When there are too many, those without reads in flight
-// become a catch-up: all they can have shown was committed by now.
+// become a catch-up: all they can have shown was committed by now. One of another
+// history is set aside, to be judged: it may have shown what is lost.
 func (l *Ledger) add(e entry) *entry {
 	if len(l.seen) >= maxEntries {
+		for _, o := range l.seen {
+			if o.fly == 0 && o.since != 0 && o.epoch != l.epoch {
+				l.setAside(tidegate.Mark{Cluster: l.cluster, Epoch: o.epoch, CatchUp: true}, mono.Now())
+			}
+		}
 		l.seen = slices.DeleteFunc(l.seen, func(o entry) bool { return o.fly == 0 })
 		l.owe(mono.Now(), 0, nil)
 	}
