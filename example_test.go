@@ -54,11 +54,7 @@ func ExampleKeyring() {
 	session := tidegate.NewSession()
 	session.CatchUp("main")
 
-	text, err := ring.Sign(session.Token())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	text := ring.Sign(session.Token())
 	token, err := ring.Verify(text)
 	fmt.Println(token.IsZero(), err)
 
@@ -79,7 +75,7 @@ func ExampleKeyring_SetKeys() {
 		fmt.Println(err)
 		return
 	}
-	text, _ := ring.Sign(tidegate.Token{})
+	text := ring.Sign(tidegate.Token{})
 	for _, keys := range [][]tidegate.Key{{older, newer}, {newer, older}, {newer}} {
 		if err := ring.SetKeys(keys...); err != nil {
 			fmt.Println(err)

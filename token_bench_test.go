@@ -40,9 +40,7 @@ func BenchmarkKeyringSign(b *testing.B) {
 			k := newKeyring(b, keyA)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := k.Sign(token); err != nil {
-					b.Fatal(err)
-				}
+				k.Sign(token)
 			}
 		})
 	}

@@ -65,10 +65,7 @@ func ExampleHandler_explain() {
 	if _, err := db.Write(tidegate.WithSession(ctx, session), 1); err != nil {
 		panic(err)
 	}
-	token, err := keyring.Sign(session.Token())
-	if err != nil {
-		panic(err)
-	}
+	token := keyring.Sign(session.Token())
 
 	h := admin.Handler(admin.Config{Sources: []admin.Source{db.Core()}, Keyring: keyring})
 	w := httptest.NewRecorder()

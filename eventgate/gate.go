@@ -78,11 +78,7 @@ func (g *Gate) InjectBeforeCommit(ctx context.Context, c Carrier, clusters ...st
 }
 
 func (g *Gate) put(c Carrier, t tidegate.Token) error {
-	text, err := g.text(t)
-	if err != nil {
-		return err
-	}
-	if err := c.SetToken(text); err != nil {
+	if err := c.SetToken(g.text(t)); err != nil {
 		return err
 	}
 	g.counts.injected.Add(1)

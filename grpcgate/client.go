@@ -52,7 +52,7 @@ func (c *Client) Stats() ClientStats {
 // a call without one is somebody whose history is not known.
 func (c *Client) send(ctx context.Context, s *tidegate.Session) context.Context {
 	c.sent.Add(1)
-	return metadata.AppendToOutgoingContext(ctx, Key, c.sign(s.Token()))
+	return metadata.AppendToOutgoingContext(ctx, Key, c.keyring.Sign(s.Token()))
 }
 
 // merge takes what came back; it reports whether there was anything.

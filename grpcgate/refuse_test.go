@@ -23,10 +23,7 @@ func position(cluster string, n uint64) tidegate.Token {
 
 func sign(t testing.TB, k *tidegate.Keyring, token tidegate.Token) string {
 	t.Helper()
-	text, err := k.Sign(token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := k.Sign(token)
 	return text
 }
 

@@ -85,7 +85,7 @@ func (c *call) emission(always bool) metadata.MD {
 		return nil
 	}
 	c.told = t
-	return metadata.MD{Key: {c.server.sign(t)}}
+	return metadata.MD{Key: {c.server.keyring.Sign(t)}}
 }
 
 // header puts the token where the caller finds it before the first message; it

@@ -57,10 +57,3 @@ func (v *verifier) catchUp(s *tidegate.Session) {
 		s.CatchUp(c)
 	}
 }
-
-// sign returns the text of a token. If there were none, the empty text would be
-// refused by the other side, which catches up then.
-func (v *verifier) sign(t tidegate.Token) string {
-	text, _ := v.keyring.Sign(t)
-	return text
-}

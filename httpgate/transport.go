@@ -93,14 +93,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.cfg.Base.RoundTrip(req)
 	}
 	if token := s.Token(); !token.IsZero() {
-		text, err := t.cfg.Keyring.Sign(token)
-		if err != nil {
-			if req.Body != nil {
-				_ = req.Body.Close() // a RoundTripper closes it, whatever happens
-			}
-			return nil, err
-		}
-		req = withHeader(req, t.cfg.Header, text)
+		req = withHeader(req, t.cfg.Header, t.cfg.Keyring.Sign(token))
 		t.sent.Add(1)
 	}
 	resp, err := t.cfg.Base.RoundTrip(req)

@@ -113,10 +113,7 @@ func (b *bench) sessionSize(ctx context.Context) ([]figure.Figure, error) {
 	each := float64(heap()-before) / float64(len(sessions))
 	longest := 0
 	for _, s := range sessions {
-		signed, err := keyring.Sign(s.Token())
-		if err != nil {
-			return nil, err
-		}
+		signed := keyring.Sign(s.Token())
 		longest = max(longest, len(signed))
 	}
 	runtime.KeepAlive(sessions)

@@ -46,7 +46,7 @@ type carrier interface {
 	// load returns the session that goes on.
 	load(s *Session) (*tidegate.Session, error)
 	// save keeps what the session knows now.
-	save(s *Session, session *tidegate.Session) error
+	save(s *Session, session *tidegate.Session)
 }
 
 // openGated starts an instance whose sessions are carried in that way.
@@ -117,7 +117,9 @@ func (g *gated) with(ctx context.Context, s *Session, do func(context.Context) e
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(tidegate.WithSession(ctx, session)), g.by.save(s, session))
+	err = do(tidegate.WithSession(ctx, session))
+	g.by.save(s, session)
+	return err
 }
 
 // Close implements Instance.
@@ -138,12 +140,8 @@ func (c signed) load(s *Session) (*tidegate.Session, error) {
 	return tidegate.NewSession(token), nil
 }
 
-func (c signed) save(s *Session, session *tidegate.Session) error {
-	token, err := c.keys.Sign(session.Token())
-	if err == nil {
-		s.Token = token
-	}
-	return err
+func (c signed) save(s *Session, session *tidegate.Session) {
+	s.Token = c.keys.Sign(session.Token())
 }
 
 // labKeyring is the key ring of all instances, as a deployment would share it.
