@@ -14,7 +14,9 @@
 // one Sync: the server answers in one packet, where an ask of its own would wake the
 // client twice. Execute commits before the next Bind is looked at (exec_execute_message
 // in src/backend/tcop/postgres.c: a transaction statement finishes its command), so it
-// commits whatever becomes of the ask. When it fails, the server skips the ask.
+// commits whatever becomes of the ask. When it fails, the server skips the ask. The
+// client gets its ReadyForQuery for the tag of the COMMIT, also when the connection
+// fails, or the server goes, before the position is there.
 //
 // # Guarantees
 //
@@ -36,9 +38,7 @@
 //
 // Not promised:
 //
-//   - A COMMIT that fails has no position behind it. One whose connection fails
-//     between its own tag and the position looks to pgx as if its outcome were
-//     unknown: there is no ReadyForQuery of its own to hand on.
+//   - A COMMIT that fails has no position behind it.
 //   - A position taken inside a transaction says nothing about its commit.
 //   - An ask that ends up inside an open transaction block takes a snapshot
 //     there. Do not arm a BEGIN: a later SET TRANSACTION would be refused, and

@@ -164,10 +164,16 @@ func exchanges(t testing.TB) []exchange {
 		}, nil, nil, tagged("INSERT")},
 		{"*end behind the commit", After, []move{
 			instead(nil, query("commit"), both, commit, tag("COMMIT")),
-		}, io.EOF, nil, Answer{Sent: true, Tag: "COMMIT"}},
+		}, io.EOF, ready('I'), lost(func(a *Answer) { a.Tag = "COMMIT" })},
+		{"*deadline behind the commit", After, []move{
+			instead(nil, query("commit"), both, join(commit, pos[:20]), tag("COMMIT")),
+		}, errTimeout, ready('I'), lost(func(a *Answer) { a.Tag = "COMMIT" })},
+		{"*end in front of the commit's tag", After, []move{
+			instead(nil, query("commit"), both, bound, nil),
+		}, io.EOF, nil, Answer{Sent: true}},
 		{"*fatal behind the commit", After, []move{
-			instead(nil, query("commit"), both, join(commit, fatal()), join(tag("COMMIT"), fatal())),
-		}, io.EOF, nil, Answer{Sent: true, Tag: "COMMIT", Err: going}},
+			instead(nil, query("commit"), both, join(commit, fatal()), join(committed, fatal())),
+		}, io.EOF, nil, lost(func(a *Answer) { a.Tag, a.Err = "COMMIT", going })},
 		{"*commit, prepared first", AroundCommit, []move{
 			say(nil, prepare(t, "s"), nil, described, described),
 			say(beforeMsg, execute(t, "s"), afterMsg, join(state(false, true), extended, pos), extended),

@@ -37,7 +37,7 @@ func toClient(b []byte, q steps) (out []byte) {
 		s := q.front()
 		isOwn := s != nil && s.kind != stepClient && !async(b[0])
 		if s != nil && s.kind == stepJoined {
-			isOwn = isOwn && b[0] != 'Z' && (s.done || b[0] == '1' || b[0] == '2')
+			isOwn = isOwn && (b[0] == '1' || b[0] == '2')
 		}
 		isHeld := s != nil && s.kind == stepClient && b[0] == 'Z' && s.hold && s.n == 1
 		if len(b) < headerLen {
@@ -88,8 +88,10 @@ func toClient(b []byte, q steps) (out []byte) {
 			q.pop()
 		default:
 			out = append(out, m...)
-			if m[0] == 'C' && s != nil {
-				s.done = true
+			if m[0] == 'C' && s != nil && s.kind == stepJoined {
+				s.kind, held = stepAfter, ready('I')
+				b = b[len(m):]
+				continue
 			}
 			if m[0] == 'Z' && s != nil && s.kind != stepBefore && s.kind != stepAfter {
 				if s.n--; s.n == 0 {

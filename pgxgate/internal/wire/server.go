@@ -166,15 +166,15 @@ func (c *Conn) finish(to *output, at int) {
 		c.giveUp(to, at)
 	case c.in.head[0] == msgCommandComplete:
 		c.dropped(c.body)
-		if s != nil {
-			s.done = true
-		}
 		if s != nil && !s.dead {
 			c.tagLen = copy(c.tag[:], c.body)
 			switch string(bytes.TrimSuffix(c.body, []byte{0})) {
 			case "CALL", "DO":
 				c.ans.Called = true
 			}
+		}
+		if s != nil && s.kind == stepJoined {
+			c.committed(s)
 		}
 	case s == nil:
 	case c.in.head[0] == msgErrorResponse:
@@ -195,13 +195,24 @@ func (c *Conn) finish(to *output, at int) {
 	}
 }
 
+// committed makes an ask of what is left of a COMMIT and an ask. The server would say
+// that it is ready behind both; the client's COMMIT is acknowledged by its tag, and
+// must stay so if the connection fails now.
+func (c *Conn) committed(s *step) {
+	s.kind = stepAfter
+	c.held = append(c.held[:0], msgReadyForQuery, 0, 0, 0, 5, 'I')
+	if !s.dead {
+		c.ans.TxStatus = 'I'
+	}
+}
+
 // finishOwn acts on a message of the answer to the ask s.
 func (c *Conn) finishOwn(to *output, at int, s *step) {
 	switch c.in.head[0] {
 	case msgDataRow:
 		switch {
 		case s.dead:
-		case s.kind == stepAfter || s.kind == stepJoined:
+		case s.kind == stepAfter:
 			c.row = c.ans.after(c.body)
 		default:
 			c.row = c.ans.Before.before(c.body)
@@ -239,7 +250,7 @@ func (c *Conn) finishOwn(to *output, at int, s *step) {
 // answer notes the outcome of the ask s.
 func (c *Conn) answer(s step) {
 	ok, err := c.row && c.refusal == nil, c.refusal
-	if !ok && err == nil && (s.kind != stepJoined || s.done) {
+	if !ok && err == nil && s.kind != stepJoined { // a COMMIT that failed has no ask behind it
 		err = errRow
 	}
 	c.row, c.refusal = false, nil

@@ -8,7 +8,6 @@ type step struct {
 	n    int  // how many, of the client's own; an ask ends in one
 	hold bool // the last of the n waits for the ask behind it
 	dead bool // nobody waits for what it tells
-	done bool // of one that is joined: the client's own part is over
 }
 
 type stepKind uint8
@@ -18,7 +17,8 @@ const (
 	stepBefore
 	stepAfter
 	// stepJoined is a COMMIT with an ask in one sequence. The client has sent a
-	// Query, so it gets the tag, or the error, and the ReadyForQuery at the end.
+	// Query, so of the COMMIT it gets the tag or the error, and a ReadyForQuery. With
+	// the tag the COMMIT is over, and the step becomes a stepAfter.
 	stepJoined
 )
 
@@ -28,7 +28,7 @@ func (s *step) own(typ byte) bool {
 	case stepClient:
 		return false
 	case stepJoined:
-		return typ != msgReadyForQuery && (s.done || typ == msgParseComplete || typ == msgBindComplete)
+		return typ == msgParseComplete || typ == msgBindComplete
 	}
 	return true
 }

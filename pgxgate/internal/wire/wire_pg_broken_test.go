@@ -34,6 +34,58 @@ func testBroken(t *testing.T, dsn string, w witness) {
 			t.Errorf("%v, %+v", err, a)
 		}
 	})
+	t.Run("terminated while it commits", func(t *testing.T) {
+		// The delay is for flushes that can fail.
+		setting := func(sql string, until string) {
+			for _, q := range []string{sql, "select pg_reload_conf()"} {
+				if _, err := w.Exec(ctx, q); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for fsync := ""; fsync != until; {
+				if err := w.QueryRow(ctx, "show fsync").Scan(&fsync); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		setting("alter system set fsync = on", "on")
+		defer setting("alter system set fsync = off", "off")
+		for _, ask := range []Ask{After, AroundCommit} {
+			c := connect(t, dsn, nil)
+			if err := c.exec("set commit_delay = 100000; set commit_siblings = 0")(); err != nil {
+				t.Fatal(err)
+			}
+			pid := c.PgConn().PID()
+			tx, err := c.Begin(ctx)
+			if err == nil {
+				_, err = tx.Exec(ctx, "insert into once values ($1)", 100+int(ask))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				for busy := false; !busy; {
+					w.QueryRow(ctx, "select state = 'active' and query = 'commit' from pg_stat_activity where pid = $1", pid).Scan(&busy)
+				}
+				w.Exec(ctx, "select pg_terminate_backend($1)", pid)
+			})
+			c.wire.Arm(ask)
+			err = tx.Commit(ctx)
+			wg.Wait()
+			a := c.wire.Take()
+			var there bool
+			if err := w.QueryRow(ctx, "select exists (select from once where k = $1)", 100+int(ask)).Scan(&there); err != nil {
+				t.Fatal(err)
+			}
+			// It is acknowledged, or nobody knows; never refused and there.
+			var pe *pgconn.PgError
+			if there && (errors.As(err, &pe) || a.Tag != "COMMIT") || !there && err == nil {
+				t.Errorf("ask %d: there %v, %v, %+v", ask, there, err, a)
+			}
+			t.Logf("ask %d: there %v, error %v, position %v", ask, there, err, a.OK)
+		}
+	})
 	t.Run("terminated while idle", func(t *testing.T) {
 		c := connect(t, dsn, nil)
 		if _, err := w.Exec(ctx, "select pg_terminate_backend($1, 5000)", c.PgConn().PID()); err != nil {
