@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tidegatedb/tidegate"
 )
@@ -129,7 +130,7 @@ type arrived struct {
 func (g *Gate) read(ctx context.Context, messages []Carrier) arrived {
 	var in arrived
 	for _, c := range messages {
-		texts := c.Tokens()
+		texts := split(c.Tokens())
 		if len(texts) == 0 {
 			in.unknown = g.missing(ctx) || in.unknown
 			continue
@@ -151,6 +152,16 @@ func (g *Gate) read(ctx context.Context, messages []Carrier) arrived {
 		}
 	}
 	return in
+}
+
+// split takes apart what somebody has joined by commas: no token has one.
+func split(values []string) (texts []string) {
+	for _, v := range values {
+		for text := range strings.SplitSeq(v, ",") {
+			texts = append(texts, strings.Trim(text, " \t"))
+		}
+	}
+	return texts
 }
 
 // catchUp makes the session see everything if what arrived does not say all that it

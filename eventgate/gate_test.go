@@ -94,6 +94,22 @@ func TestEventsMergeIntoTheSession(t *testing.T) {
 	}
 }
 
+// What a request has brought in the header of httpgate is read as it is: several
+// tokens, each with an ID behind it.
+func TestTokensAsHTTPSendsThem(t *testing.T) {
+	t.Parallel()
+	keys := ring(t, tidegate.KeyringConfig{Now: func() time.Time { return standing }})
+	token := func(n uint64) string {
+		return keys.Sign(tidegate.NewToken(tidegate.Mark{Cluster: "main", Epoch: tidegate.Epoch{System: 1, Line: 1}, Position: tidegate.At(n)}))
+	}
+	g := gate(t, func(cfg *eventgate.Config) { cfg.Keyring = keys })
+	header := map[string]string{eventgate.Header: token(5) + ";AbCdEfGhIjKlMnOp, " + token(9) + ";0123456789abcdef"}
+	ctx, err := g.Extract(t.Context(), eventgate.InMap(header, eventgate.Header))
+	if m := tidegate.SessionFrom(ctx).Token().Marks(); err != nil || len(m) != 1 || m[0].Position != tidegate.At(9) || m[0].CatchUp {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
 func TestRefusedTokensMakeTheSessionCatchUp(t *testing.T) {
 	t.Parallel()
 	clock := func(d time.Duration) func() time.Time { return func() time.Time { return standing.Add(d) } }
@@ -102,8 +118,7 @@ func TestRefusedTokensMakeTheSessionCatchUp(t *testing.T) {
 	}
 	token := tidegate.NewToken(tidegate.Mark{Cluster: "main", Epoch: tidegate.Epoch{System: 1, Line: 1}, Position: tidegate.At(1 << 60)})
 	sign := func(cfg tidegate.KeyringConfig) string {
-		text := ring(t, cfg).Sign(token)
-		return text
+		return ring(t, cfg).Sign(token)
 	}
 	good := sign(tidegate.KeyringConfig{Now: clock(0)})
 	var unsigned string

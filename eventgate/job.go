@@ -37,7 +37,8 @@ func (m Mode) String() string {
 }
 
 // Database is a routed database as a job sees it, such as a pgxgate.DB or an
-// engine.Core.
+// engine.Core. If it has Closed() bool, as those have, jobs do not wait for one that
+// is closed.
 type Database interface {
 	// Status returns what is known of the cluster now.
 	Status() engine.Status
@@ -59,9 +60,10 @@ type JobConfig struct {
 	// Class is what the jobs' reads are of. The zero Class is Causal. Strong reads
 	// never wait, so jobs of such a class begin at once.
 	Class tidegate.Class
-	// Wait is how long a job of the mode Postpone waits before it is postponed. Zero
-	// means 100ms: the usual lag is shorter, and to postpone costs the runner
-	// writes. Negative means not at all.
+	// Wait is how long a job of the mode Postpone waits for a replica before it is
+	// postponed. Zero means 100ms: the usual lag is shorter, and to postpone costs the
+	// runner writes. Negative means not at all. To find out which position a token
+	// stands for can take longer, up to 3s while no primary answers.
 	Wait time.Duration
 	// MinAfter and MaxAfter bound PostponedError.After. Zero means 100ms and 1m.
 	MinAfter, MaxAfter time.Duration

@@ -133,3 +133,27 @@ func TestJobConfig(t *testing.T) {
 		t.Error(s)
 	}
 }
+
+// A database that is closed is not waited for, whatever the token says.
+func TestClosedDatabase(t *testing.T) {
+	for _, mode := range []eventgate.Mode{eventgate.AlwaysWait, eventgate.Postpone} {
+		synctest.Test(t, func(t *testing.T) {
+			cluster := lagging(t)
+			ctx := tidegate.WithSession(t.Context(), tidegate.NewSession())
+			put(ctx, t, cluster, "new")
+			var message string
+			if err := gate(t).Inject(ctx, eventgate.InString(&message)); err != nil {
+				t.Fatal(err)
+			}
+			core := cluster.Core()
+			j, err := eventgate.NewJobs(eventgate.JobConfig{Gate: gate(t), Database: core})
+			if err != nil {
+				t.Fatal(err)
+			}
+			core.Close()
+			if _, err := j.Begin(t.Context(), eventgate.Job{Messages: []eventgate.Carrier{eventgate.InString(&message)}, Mode: mode}); !errors.Is(err, tidegate.ErrClosed) {
+				t.Errorf("%v: %v", mode, err)
+			}
+		})
+	}
+}

@@ -24,6 +24,7 @@ func (g *Gate) text(t tidegate.Token) string {
 
 // parse reads what text wrote. Errors wrap [tidegate.ErrToken].
 func (g *Gate) parse(text string) (tidegate.Token, error) {
+	text, _, _ = strings.Cut(text, ";") // what httpgate sends has an ID behind it
 	body, unsigned := strings.CutPrefix(text, unsignedPrefix)
 	switch {
 	case unsigned && !g.cfg.TrustedBroker:

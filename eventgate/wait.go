@@ -56,6 +56,9 @@ type wait struct {
 // look reports whether the job can begin.
 func (w *wait) look(ctx context.Context) (bool, error) {
 	db := w.j.cfg.Database
+	if c, ok := db.(interface{ Closed() bool }); ok && c.Closed() {
+		return false, tidegate.ErrClosed
+	}
 	st := db.Status()
 	if pointless(st) {
 		return true, nil

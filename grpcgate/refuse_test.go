@@ -23,8 +23,7 @@ func position(cluster string, n uint64) tidegate.Token {
 
 func sign(t testing.TB, k *tidegate.Keyring, token tidegate.Token) string {
 	t.Helper()
-	text := k.Sign(token)
-	return text
+	return k.Sign(token)
 }
 
 type refusal struct {
@@ -63,6 +62,20 @@ func spy(db *tidegatetest.Cluster) (*service, func() tidegate.Token) {
 		got <- tidegate.SessionFrom(ctx).Token()
 		return "", nil
 	}}, func() tidegate.Token { return <-got }
+}
+
+// What a request has brought in the header of httpgate is read as it is: several
+// tokens, each with an ID behind it.
+func TestTokensAsHTTPSendsThem(t *testing.T) {
+	t.Parallel()
+	svc, got := spy(lagging(t))
+	server := newServer(t)
+	conn := dial(t, false, svc, server.Options(), nil)
+	value := sign(t, ring(t, 1), position("main", 5)) + ";AbCdEfGhIjKlMnOp, " + sign(t, ring(t, 1), position("main", 9)) + ";0123456789abcdef"
+	ask(metadata.AppendToOutgoingContext(t.Context(), grpcgate.Key, value), t, conn, "look")
+	if m := got().Marks(); len(m) != 1 || m[0].Position != tidegate.At(9) || m[0].CatchUp {
+		t.Errorf("%+v; %+v", m, server.Stats())
+	}
 }
 
 func TestServerRefuses(t *testing.T) {

@@ -24,6 +24,7 @@ func (v *verifier) read(values []string, refused *refusals) (tokens []tidegate.T
 				refused.add(errTooMany)
 				return tokens, true
 			}
+			text, _, _ = strings.Cut(text, ";") // what httpgate sends has an ID behind it
 			t, err := v.verify(strings.Trim(text, " \t"))
 			if err != nil {
 				refused.add(err)

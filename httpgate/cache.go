@@ -12,19 +12,24 @@ var shared = map[string]bool{
 	"must-understand": true, "proxy-revalidate": true, "stale-while-revalidate": true, "stale-if-error": true,
 }
 
-// targeted are the headers that caches of one kind obey instead of Cache-Control
-// (RFC 9213 and what there was before).
-var targeted = []string{"Cdn-Cache-Control", "Cloudflare-Cdn-Cache-Control", "Surrogate-Control"}
+// isTargeted reports whether caches of one kind obey the header instead of
+// Cache-Control: those that RFC 9213 describes, and what there was before.
+func isTargeted(name string) bool {
+	return strings.HasSuffix(name, "-Cache-Control") || name == "Surrogate-Control" || name == "Edge-Control"
+}
 
 // forbidCaching keeps a response that carries a token out of every cache: with it,
 // a cache would give the token to others, or an old one back to its owner, who
 // would replace a newer one by it. What the handler has said besides stays.
 func forbidCaching(h http.Header) {
 	h.Set("Cache-Control", strings.Join(append([]string{"private", "no-store"}, others(h.Values("Cache-Control"))...), ", "))
-	for _, name := range targeted {
-		if h.Values(name) != nil {
+	for name := range h {
+		if isTargeted(name) {
 			h.Set(name, "no-store")
 		}
+	}
+	if h.Get("X-Accel-Expires") != "" { // nginx's, which knows times only: none
+		h.Set("X-Accel-Expires", "0")
 	}
 }
 
@@ -47,8 +52,10 @@ func others(values []string) []string {
 // cutDirective splits the list at the first comma that is not within quotes.
 func cutDirective(list string) (first, rest string) {
 	quoted := false
-	for i := range len(list) {
+	for i := 0; i < len(list); i++ {
 		switch c := list[i]; {
+		case c == '\\' && quoted:
+			i++ // whatever it is, it ends nothing
 		case c == '"':
 			quoted = !quoted
 		case c == ',' && !quoted:

@@ -46,7 +46,7 @@
 //
 // A response with a token is not for caches: its Cache-Control becomes private,
 // no-store, whatever the handler had set to the contrary, and so do the headers
-// that only CDNs obey. A cache that gave an old token back to a client would undo
+// that only CDNs and some proxies obey. A cache that gave an old token back to a client would undo
 // what the client knew since. Vary is left alone. Pages of other origins need
 // Access-Control-Expose-Headers to see the header.
 //
@@ -69,8 +69,16 @@
 // the tokens that it kept: what a parallel response said, before or after, is lost
 // to it. One whose requests do not overlap loses nothing.
 //
+// When a request that may have written gets no response, the client does not know
+// what it must see. By header it sends something that is no token, such as "lost",
+// beside the others until a response brings one; [Jar] does. A browser cannot: a page
+// whose form post got no answer can show the state before it.
+//
 // The text of a token in a header ends in ";" and an ID that makes it unique.
 // Clients do not look into it, and send it back as it is or without.
+//
+// A service that passes a response on, such as a reverse proxy, leaves the token in it;
+// its own stands beside it.
 //
 // # Missing and refused tokens
 //

@@ -26,7 +26,9 @@ func (x *exchange) emit(text string) {
 func (x *exchange) emitTo(i int, s Source, text string) {
 	h := x.inner.Header()
 	if s.header != "" {
-		h.Set(s.header, headerValue(text))
+		// Beside what a handler has passed on from a service behind it: the client
+		// keeps both.
+		h.Add(s.header, headerValue(text))
 		return
 	}
 	h.Add("Set-Cookie", s.cookie.cookie(s.cookie.Prefix+newID(), text).String())

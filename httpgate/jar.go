@@ -29,8 +29,10 @@ type JarConfig struct {
 //
 // The rule that it follows, for clients in other languages: send all tokens that
 // you have; when a response brings a token, forget those that its request sent
-// and keep the new one beside the others. A client that keeps the last token only
-// loses what parallel responses said.
+// and keep the new one beside the others; when a request that may have written gets no
+// response, keep something that is no token, such as "lost", beside them: the next
+// request then sees all that is committed by its time. A client that keeps the last
+// token only loses what parallel responses said.
 type Jar struct {
 	cfg   JarConfig
 	hosts hostList
@@ -79,6 +81,10 @@ func (j *Jar) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := j.cfg.Base.RoundTrip(req)
 	if err != nil {
+		// Nobody knows what it has done, and the tokens that are here do not say.
+		if !safe(req.Method) {
+			j.Add(lost + ";" + newID())
+		}
 		return resp, err
 	}
 	var got []string
@@ -103,6 +109,10 @@ func (j *Jar) replace(sent, got []string) {
 		}
 	}
 }
+
+// lost is what a client sends that does not know what it has written. It is refused as
+// every text that is no token, and makes the session catch up; the answer replaces it.
+const lost = "lost"
 
 var errNoHosts = errors.New("it is empty; name the hosts that may have tokens")
 

@@ -106,3 +106,49 @@ func TestJarConfigThatCannotBeUsed(t *testing.T) {
 		}
 	}
 }
+
+// A request that may have written and got no response leaves something behind that
+// the next one brings: what its server cannot read makes the session catch up.
+func TestJarAfterALostResponse(t *testing.T) {
+	t.Parallel()
+	var sent []string
+	var fails bool
+	jar, err := httpgate.NewJar(httpgate.JarConfig{Hosts: []string{"api"}, Base: tripper(func(r *http.Request) (*http.Response, error) {
+		sent = r.Header.Values(httpgate.DefaultHeader)
+		if fails {
+			return nil, errors.New("connection reset")
+		}
+		return respond(r, 200, "new"), nil
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := func(method string, failing bool) {
+		fails = failing
+		req, _ := http.NewRequest(method, "http://api/", nil)
+		if resp, err := jar.RoundTrip(req); err == nil {
+			resp.Body.Close()
+		}
+	}
+	jar.Add("old")
+	do(http.MethodGet, true)
+	if got := jar.Tokens(); !slices.Equal(got, []string{"old"}) {
+		t.Errorf("after a read that failed: %q", got)
+	}
+	do(http.MethodPut, true)
+	left := jar.Tokens()
+	if len(left) != 2 || left[0] != "old" {
+		t.Fatalf("after a write that failed: %q", left)
+	}
+	gate := newGate(t, nil)
+	r := request()
+	r.Header.Set(httpgate.DefaultHeader, left[1])
+	handle(gate, func(http.ResponseWriter, *http.Request) {}, r)
+	if st := gate.Stats(); st.CatchUps != 1 || st.Refused.Malformed != 1 {
+		t.Errorf("a server that is sent %q: %+v", left[1], st)
+	}
+	do(http.MethodGet, false)
+	if got := jar.Tokens(); !slices.Equal(got, []string{"new"}) || len(sent) != 1 || !strings.Contains(sent[0], left[1]) {
+		t.Errorf("the next request sent %q and left %q", sent, got)
+	}
+}

@@ -41,7 +41,9 @@ func Cookie(cfg CookieConfig) Source { return Source{cookie: &cfg} }
 // Claim is a token that the application has put into a credential of its own,
 // such as a JWT: the function returns its text, and false when there is none. The
 // application verifies the credential; the token in it is verified like any
-// other. Responses cannot change a claim, so another source has to be there too.
+// other. Responses cannot change a claim, so another source has to be there too; and
+// the credential must not outlive the key ring's lifetime: from then on each of its
+// requests would bring a token that is refused, and catch up.
 func Claim(token func(*http.Request) (string, bool)) Source { return Source{claim: token} }
 
 // writable reports whether a response can carry a token there.

@@ -76,6 +76,9 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	return db, nil
 }
 
+// Closed reports whether Close has been called.
+func (db *DB) Closed() bool { return db.core.Closed() }
+
 // Close stops watching, and closes all connections when those in use have been
 // given back. Reads and writes fail with [tidegate.ErrClosed] from then on.
 func (db *DB) Close() {

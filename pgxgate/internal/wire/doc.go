@@ -57,5 +57,7 @@
 //   - pgx looks for a *tls.Conn when it negotiates channel binding and does
 //     not find it behind a Conn: channel_binding=prefer authenticates without
 //     binding, channel_binding=require fails to connect.
-//   - pg_stat_activity shows the ask as the last query of an idle connection.
+//   - pg_stat_activity shows the ask as the last query of an idle connection, and the
+//     server's log has a COMMIT as an extended query where that is logged. With
+//     client_min_messages at log or below the client gets the notices of the ask, too.
 package wire
