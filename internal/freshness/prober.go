@@ -30,7 +30,10 @@ type prober struct {
 	mu      sync.Mutex
 	due     int64 // when the earliest demand wants a probe; 0 none
 	failing bool
-	wake    chan struct{}
+	// dry tells that the prober sleeps with an empty bucket, and wakes up by itself
+	// when there is a token again: no demand can be served before.
+	dry  bool
+	wake chan struct{}
 }
 
 func newProber(w *Watcher, node int, s Source) *prober {
@@ -43,8 +46,11 @@ func (p *prober) demand(at int64) {
 	if earlier {
 		p.due = at
 	}
+	// To wake a goroutine costs whoever does it microseconds, and behind a write that
+	// is a part of the write.
+	wake := earlier && !p.dry
 	p.mu.Unlock()
-	if earlier {
+	if wake {
 		select {
 		case p.wake <- struct{}{}:
 		default:
@@ -108,10 +114,15 @@ func (p *prober) run(ctx context.Context) {
 		now := mono.Now()
 		p.mu.Lock()
 		at, demanded := tick, false
-		if p.due != 0 {
-			if d := max(p.due, b.ready(now)); d < at {
+		ready := b.ready(now)
+		p.dry = p.due == 0 && ready > now
+		switch {
+		case p.due != 0:
+			if d := max(p.due, ready); d < at {
 				at, demanded = d, true
 			}
+		case p.dry:
+			at = min(at, ready)
 		}
 		if at <= now && p.due <= now {
 			// A demand that comes in from here on wants a probe sent after it, and

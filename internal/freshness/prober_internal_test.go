@@ -182,6 +182,45 @@ func TestDemandRate(t *testing.T) {
 	})
 }
 
+// While there is no token, a demand wakes nobody up and is served all the same, as
+// soon as there is one.
+func TestDemandWithoutAToken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		nodes := healthy(1)
+		cfg := calm(asSources(nodes)...)
+		cfg.DemandRate, cfg.DemandBurst = 250, 1
+		w := running(t, cfg)
+		nodes[0].probes()
+		time.Sleep(time.Second) // there is one
+		p := w.prober(0)
+		w.Demand(0, mono.Now())
+		synctest.Wait()
+		if got := len(nodes[0].probes()); got != 1 {
+			t.Fatalf("%d probes for the first demand", got)
+		}
+		time.Sleep(time.Millisecond)
+		w.Demand(0, mono.Now())
+		if len(p.wake) != 0 {
+			t.Error("the prober is woken up for what it cannot do yet")
+		}
+		time.Sleep(3*time.Millisecond - time.Microsecond)
+		if got := len(nodes[0].probes()); got != 0 {
+			t.Errorf("%d probes before there is a token", got)
+		}
+		time.Sleep(2 * time.Microsecond)
+		if got := len(nodes[0].probes()); got != 1 {
+			t.Errorf("%d probes when there is a token", got)
+		}
+		time.Sleep(time.Second) // nothing more is wanted; the next one is served at once
+		w.Demand(0, mono.Now())
+		synctest.Wait()
+		if got := len(nodes[0].probes()); got != 1 {
+			t.Errorf("%d probes for a demand after a lull", got)
+		}
+	})
+}
+
 func TestDemandsToFailingNodesAreIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

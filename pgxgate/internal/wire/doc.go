@@ -39,6 +39,8 @@
 // Not promised:
 //
 //   - A COMMIT that fails has no position behind it.
+//   - The acknowledgement of a COMMIT comes with its position: a server that has to wait
+//     before it can give one, as for a lock on the catalog, acknowledges later.
 //   - A position taken inside a transaction says nothing about its commit.
 //   - An ask that ends up inside an open transaction block takes a snapshot
 //     there. Do not arm a BEGIN: a later SET TRANSACTION would be refused, and
