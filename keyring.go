@@ -139,7 +139,7 @@ func (k *Keyring) Sign(t Token) string {
 	b = binary.BigEndian.AppendUint64(b, uint64(now.Unix()))
 	b = binary.BigEndian.AppendUint64(b, uint64(now.Add(k.lifetime).Unix()))
 	room := base64.RawURLEncoding.DecodedLen(k.max-len(signedPrefix)) - len(b) - sha256.Size
-	b, _ = t.Within(room).AppendBinary(b)
+	b = t.Within(min(room, MaxTokenBytes)).append(b)
 	b = append(b, mac(key, b)...)
 	return signedPrefix + base64.RawURLEncoding.EncodeToString(b)
 }

@@ -92,7 +92,11 @@ const restFollows = 0x80
 // of marks, then each mark; at most [MaxTokenBytes]. What does not fit is written as
 // less that requires no less, see [Token.Within]. The error is always nil.
 func (t Token) AppendBinary(b []byte) ([]byte, error) {
-	t = t.Within(MaxTokenBytes)
+	return t.Within(MaxTokenBytes).append(b), nil
+}
+
+// append appends the binary form of a token that fits.
+func (t Token) append(b []byte) []byte {
 	b = append(b, tokenVersion)
 	b = binary.BigEndian.AppendUint64(b, t.nonce)
 	n := byte(len(t.marks))
@@ -103,7 +107,7 @@ func (t Token) AppendBinary(b []byte) ([]byte, error) {
 	for _, m := range t.marks {
 		b = m.bounded().append(b)
 	}
-	return b, nil
+	return b
 }
 
 // bounded turns lists that outgrew a token into a catch-up: what they would

@@ -39,13 +39,13 @@ func (m *members) past() [2]uint64 { return [2]uint64{m.before[0].Load(), m.befo
 
 // SetNodes makes the nodes of the cluster these. A node that was there before,
 // with the same source, keeps what is known of it, and takes over its new name, zone
-// and weight. One that is not listed any more gets no further
-// reads; those in flight on it end as they would have. Sources are compared
-// with ==: they must be pointers or the like. It returns the sources that are not
-// used any more; the adapter closes what belongs to them.
+// and weight. One that is not listed any more gets no further reads; those in flight
+// on it end as they would have. Sources are compared with ==: they must be pointers or
+// the like. It returns the sources that are not used any more; the adapter closes what
+// belongs to them.
 //
-// A node with a new source is nobody's primary before its first look. Where that gap matters, add the new one and
-// remove the old one later.
+// A node with a new source is nobody's primary before its first look. Where that gap
+// matters, add the new one and remove the old one later.
 //
 // Errors wrap [tidegate.ErrConfig], and [tidegate.ErrClosed] after Close; nothing
 // has changed then.

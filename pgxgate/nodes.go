@@ -44,8 +44,8 @@ func (db *DB) meet(given []Node) ([]*node, []engine.Node, error) {
 }
 
 // warm looks at the nodes that are new, all at once, so that they are connected to:
-// until the watcher has looked at one it is nobody's primary, and gets no reads. One that cannot be
-// reached now joins all the same. The caller holds db.mu.
+// until the watcher has looked at one it is nobody's primary, and gets no reads. One
+// that cannot be reached now joins all the same. The caller holds db.mu.
 func (db *DB) warm(nodes []*node) {
 	ctx, cancel := context.WithTimeout(context.Background(), warmTime)
 	defer cancel()
