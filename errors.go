@@ -21,6 +21,9 @@ var (
 	// ErrConfig means that a configuration field has a value that cannot be used.
 	ErrConfig = errors.New("tidegate: unusable configuration")
 
+	// ErrNotKept means that a session's store may not have all that it requires.
+	ErrNotKept = errors.New("tidegate: the session could not be kept; let its token go out with the answer")
+
 	// ErrToken is wrapped by every error about a token that was presented.
 	ErrToken = errors.New("tidegate: token refused; go on with a new session that catches up (Session.CatchUp)")
 	// ErrTokenMalformed means bytes that are no token of a version known here.

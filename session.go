@@ -21,6 +21,8 @@ type Session struct {
 	// rest tells that a cluster which is not among the entries must be caught up
 	// with. It is changed under mu.
 	rest atomic.Bool
+	// kept is how the session is kept in a store, nil if it is not.
+	kept *keeping
 }
 
 // A Ledger is an adapter's bookkeeping of one session in one cluster: marks with
@@ -171,8 +173,18 @@ func (s *Session) catchUp(cluster string) {
 }
 
 // Token returns the session's history for the wire. Reads in flight count as
-// made.
+// made. One that is kept by a [Keeper] and was not loaded yet does not know its history:
+// its token says to catch up, so [Session.Load] comes first.
 func (s *Session) Token() Token {
+	t := s.history()
+	if s.kept != nil && !s.kept.loaded.Load() {
+		t.rest = true
+	}
+	return t
+}
+
+// history is what the session knows that it requires.
+func (s *Session) history() Token {
 	t := Token{nonce: s.nonce, rest: s.rest.Load()}
 	for _, e := range s.load() {
 		marks := e.marks

@@ -125,11 +125,7 @@ func (c *Core) Suspect(node int) { c.watcher.Demand(node, mono.Now()) }
 // [Observation.Sent].
 func Now() int64 { return mono.Now() }
 
-// session returns the ledger of the context's session, nil without one.
-func (c *Core) session(ctx context.Context) *ledger.Ledger {
-	return c.ledger(tidegate.SessionFrom(ctx))
-}
-
+// ledger returns the ledger of a session, nil without one.
 func (c *Core) ledger(s *tidegate.Session) *ledger.Ledger {
 	if s == nil {
 		return nil

@@ -39,10 +39,16 @@ type Verdict struct {
 	Flying int64
 }
 
-// Explain says where a read of the class could go now for the context's session.
+// Explain says where a read of the class could go now for the context's session. One
+// that is kept in a store is loaded; if the context ends before, what is said is of
+// what is known of it.
 func (c *Core) Explain(ctx context.Context, class tidegate.Class) Explanation {
 	e := Explanation{Cluster: c.cfg.Cluster, Class: class}
-	required, verdicts := c.router.Explain(c.session(ctx), class)
+	s := tidegate.SessionFrom(ctx)
+	if s != nil {
+		_ = s.Load(ctx)
+	}
+	required, verdicts := c.router.Explain(c.ledger(s), class)
 	e.Required = required
 	for i, v := range verdicts {
 		name := c.NodeName(i)

@@ -13,10 +13,11 @@ import (
 // Read is one read's way through the core. The zero Read is ready for
 // [Core.Begin]. It is not safe for concurrent use.
 type Read struct {
-	ticket route.Ticket
-	begun  bool
-	told   bool // of the last decision
-	ended  bool
+	ticket  route.Ticket
+	begun   bool
+	told    bool // of the last decision
+	ended   bool
+	session *tidegate.Session
 	// observer gets the decisions, if not nil.
 	observer *tidegate.Decisions
 }
@@ -49,6 +50,13 @@ func (c *Core) Begin(ctx context.Context, class tidegate.Class, rd *Read) error 
 		rd.begun = true
 		var s *tidegate.Session
 		s, rd.observer = tidegate.From(ctx)
+		if s != nil {
+			if err := s.Load(ctx); err != nil {
+				rd.begun = false
+				return err
+			}
+			rd.session = s
+		}
 		rd.ticket.Class, rd.ticket.Ledger = class, c.ledger(s)
 	}
 	rd.told = false
@@ -154,6 +162,9 @@ func (c *Core) End(rd *Read) {
 		c.router.Done(&rd.ticket, mono.Now())
 		if rd.told {
 			c.router.Told(&rd.ticket)
+		}
+		if rd.session != nil {
+			rd.session.EndRead()
 		}
 	}
 }

@@ -19,29 +19,36 @@ type Write struct {
 	proof  *Observation
 	epoch  tidegate.Epoch
 	ledger *ledger.Ledger
-	open   bool
+	// session is not nil while the write is open.
+	session *tidegate.Session
 }
 
-// BeginWrite returns where a write goes, or an error that wraps
-// [tidegate.ErrNoPrimary] and says what each node answered. The caller ends the
+// BeginWrite returns where a write goes. Errors are the context's, or wrap
+// [tidegate.ErrNoPrimary] and say what each node answered. The caller ends the
 // write by EndWrite.
 func (c *Core) BeginWrite(ctx context.Context) (Write, error) {
 	if c.Closed() {
 		return Write{}, tidegate.ErrClosed
 	}
+	s := tidegate.SessionFrom(ctx)
+	if s == nil {
+		c.sessionlessWrites.Add(1)
+	} else if err := s.BeginWrite(ctx); err != nil {
+		return Write{}, err
+	}
 	t, source := c.primary()
 	if source == nil {
+		if s != nil {
+			s.EndWrite()
+		}
 		return Write{}, c.noPrimary(t)
 	}
 	n := &t.Nodes[t.Primary]
-	l := c.session(ctx)
-	if l == nil {
-		c.sessionlessWrites.Add(1)
+	w := Write{Node: t.Primary, source: source, proof: n.Obs, epoch: n.Obs.Epoch, session: s, ledger: c.ledger(s)}
+	if s != nil {
+		w.ledger.Enter(n.Obs.Incarnation)
 	}
-	if l != nil {
-		l.Enter(n.Obs.Incarnation)
-	}
-	return Write{Node: t.Primary, source: source, proof: n.Obs, epoch: n.Obs.Epoch, ledger: l, open: l != nil}, nil
+	return w, nil
 }
 
 // Source returns the primary's source. Unlike its index it never becomes
@@ -84,9 +91,10 @@ func (c *Core) noPrimary(t *freshness.Table) error {
 // EndWrite ends a write, after Committed or Unknown if it was sent. Only the first
 // call counts.
 func (c *Core) EndWrite(w *Write) {
-	if w.open {
-		w.open = false
+	if w.session != nil {
 		w.ledger.Leave()
+		w.session.EndWrite()
+		w.session = nil
 	}
 }
 

@@ -37,17 +37,23 @@ var ErrTooManyTokens = fmt.Errorf("%w: too many in one message", tidegate.ErrTok
 //
 // Without a session it leaves the message as it is, which makes consumers catch up if
 // there is no token yet, and counts.
-// Errors are the carrier's: the message is as it was then.
+// Errors are the carrier's, or the context's if a session that is kept in a store
+// could not be loaded before: the message is as it was then.
 func (g *Gate) Inject(ctx context.Context, c Carrier) error {
 	s := tidegate.SessionFrom(ctx)
 	if s == nil {
 		g.counts.sessionless.Add(1)
 		return nil
 	}
+	if err := s.Load(ctx); err != nil {
+		return err
+	}
 	return g.put(c, s.Token())
 }
 
-// InjectSession is [Gate.Inject] for a session that is in no context.
+// InjectSession is [Gate.Inject] for a session that is in no context. One that is kept
+// in a store has to be loaded before ([tidegate.Session.Load]), or the consumer catches
+// up.
 func (g *Gate) InjectSession(s *tidegate.Session, c Carrier) error { return g.put(c, s.Token()) }
 
 // InjectToken puts a token into a message that goes on, such as PostponedError.Token
@@ -73,6 +79,9 @@ func (g *Gate) InjectBeforeCommit(ctx context.Context, c Carrier, clusters ...st
 	}
 	t := tidegate.NewToken(marks...)
 	if s := tidegate.SessionFrom(ctx); s != nil {
+		if err := s.Load(ctx); err != nil {
+			return err
+		}
 		t = s.Token().Merge(t)
 	}
 	return g.put(c, t)

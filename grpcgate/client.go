@@ -91,6 +91,11 @@ func (c *Client) Unary(ctx context.Context, method string, req, reply any, cc *g
 	if s == nil {
 		return invoker(ctx, method, req, reply, cc, opts...)
 	}
+	// What the service writes is the session's as well, and no call says that it only reads.
+	if err := s.BeginWrite(ctx); err != nil {
+		return status.FromContextError(err).Err()
+	}
+	defer s.EndWrite()
 	var header, trailer metadata.MD
 	opts = append(opts[:len(opts):len(opts)], grpc.Header(&header), grpc.Trailer(&trailer))
 	err := invoker(c.send(ctx, s), method, req, reply, cc, opts...)
@@ -107,9 +112,13 @@ func (c *Client) Stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 	if s == nil {
 		return streamer(ctx, desc, cc, method, opts...)
 	}
+	if err := s.BeginWrite(ctx); err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
 	inner, err := streamer(c.send(ctx, s), desc, cc, method, opts...)
 	if err != nil {
 		c.failed(s, err)
+		s.EndWrite()
 		return inner, err
 	}
 	w := &clientStream{ClientStream: inner, client: c, session: s, single: !desc.ServerStreams}
@@ -204,4 +213,5 @@ func (w *clientStream) end(err error) {
 	if err != nil {
 		w.client.failed(w.session, err)
 	}
+	w.session.EndWrite()
 }

@@ -23,7 +23,8 @@ type Config struct {
 	// replica with the first one's. Empty means [Header] with its default name.
 	Sources []Source
 	// Known tells whether a request without a token belongs to somebody who can have
-	// a history: there is a session key, or an authenticated user. Nil means nobody.
+	// a history: there is a session key, or an authenticated user. Nil means who has
+	// a key for a [Store] among the Sources.
 	Known func(*http.Request) bool
 	// Missing says what a request without any token gets. Nil means [CatchUp] when
 	// Known says so, and [Fresh] otherwise.
@@ -38,7 +39,7 @@ type Config struct {
 	// to four times as many, oldest first; more are refused.
 	MaxTokens int
 	// Late is called with what a session came to require after the first byte of the
-	// response, when its token could not go out any more. It is called at the end of
+	// response, when its token could not go out any more and no [Store] has kept it. It is called at the end of
 	// the request, in its goroutine, with the request as it arrived. Nil means that
 	// it is only counted.
 	Late func(*http.Request, tidegate.Token)
@@ -89,7 +90,7 @@ func (c Config) withDefaults() Config {
 		c.MaxTokens = defaultMaxTokens
 	}
 	if c.Known == nil {
-		c.Known = func(*http.Request) bool { return false }
+		c.Known = c.keyed()
 	}
 	if c.Missing == nil {
 		known := c.Known
@@ -101,6 +102,19 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	return c
+}
+
+// keyed tells who has a key for a store.
+func (c *Config) keyed() func(*http.Request) bool {
+	for _, s := range c.Sources {
+		if s.store != nil && s.store.key != nil {
+			return func(r *http.Request) bool {
+				key, ok := s.store.key(r)
+				return ok && key != ""
+			}
+		}
+	}
+	return func(*http.Request) bool { return false }
 }
 
 // validate returns an error that wraps tidegate.ErrConfig and names the field.
@@ -119,12 +133,12 @@ func (c *Config) validate() error {
 		carries = carries || s.writable()
 		for j, o := range c.Sources[:i] {
 			if s.overlaps(o) {
-				return fmt.Errorf("%w: Config.Sources[%d] reads what Config.Sources[%d] reads; use names of which none begins another", tidegate.ErrConfig, i, j)
+				return fmt.Errorf("%w: Config.Sources[%d] reads what Config.Sources[%d] reads; use one store, and names of which none begins another", tidegate.ErrConfig, i, j)
 			}
 		}
 	}
 	if !carries {
-		return fmt.Errorf("%w: Config.Sources has only claims, which no response can change; add Header or Cookie", tidegate.ErrConfig)
+		return fmt.Errorf("%w: Config.Sources has nothing that a response can carry a token in, which claims need always and stores when they fail; add Header or Cookie", tidegate.ErrConfig)
 	}
 	return nil
 }

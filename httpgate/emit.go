@@ -1,29 +1,36 @@
 package httpgate
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/tidegatedb/tidegate"
+)
 
 // emit puts a token into the response's headers: where the request brought one,
-// or everywhere when it brought none that can be replaced there.
-func (x *exchange) emit(text string) {
+// or everywhere when it brought none that can be replaced there. If the store has it
+// cookies are only deleted.
+func (x *exchange) emit(t tidegate.Token, kept bool) {
+	text := x.m.cfg.Keyring.Sign(t)
+	x.m.counters.emitted.Add(1)
 	sources := x.m.cfg.Sources
 	answered := false
 	for i, s := range sources {
 		if s.writable() && x.used>>i&1 != 0 {
-			x.emitTo(i, s, text)
+			x.emitTo(i, s, text, kept)
 			answered = true
 		}
 	}
 	if !answered {
 		for i, s := range sources {
 			if s.writable() {
-				x.emitTo(i, s, text)
+				x.emitTo(i, s, text, false)
 			}
 		}
 	}
 	forbidCaching(x.inner.Header())
 }
 
-func (x *exchange) emitTo(i int, s Source, text string) {
+func (x *exchange) emitTo(i int, s Source, text string, kept bool) {
 	h := x.inner.Header()
 	if s.header != "" {
 		// Beside what a handler has passed on from a service behind it: the client
@@ -31,7 +38,9 @@ func (x *exchange) emitTo(i int, s Source, text string) {
 		h.Add(s.header, headerValue(text))
 		return
 	}
-	h.Add("Set-Cookie", s.cookie.cookie(s.cookie.Prefix+newID(), text).String())
+	if !kept {
+		h.Add("Set-Cookie", s.cookie.cookie(s.cookie.Prefix+newID(), text).String())
+	}
 	for _, old := range x.sent {
 		if old.source == i {
 			h.Add("Set-Cookie", s.cookie.deletion(old.name).String())

@@ -18,6 +18,8 @@ type exchange struct {
 	inner   http.ResponseWriter
 	request *http.Request
 	session *tidegate.Session
+	key     string           // for the store, "" without one
+	keeper  *tidegate.Keeper // of the store, if there is a key
 
 	tokens []tidegate.Token // that were accepted
 	sent   []sent           // cookies that were read
@@ -90,6 +92,10 @@ func (x *exchange) read() (refused bool) {
 				x.sent = append(x.sent, sent{i, name})
 				return true
 			})
+		case s.store != nil:
+			if key, ok := s.store.key(x.request); ok && key != "" {
+				x.key, x.keeper = key, s.store.keeper
+			}
 		default:
 			if text, ok := s.claim(x.request); ok {
 				eachToken([]string{text}, func(text string) bool { return take(i, text) })
@@ -110,7 +116,13 @@ func (x *exchange) first() {
 	if !x.touched && !crowded {
 		return
 	}
+	kept := x.save()
 	token := x.session.Token()
+	if kept {
+		x.answer = &token
+		x.handBack(token)
+		return
+	}
 	// Who has asked for the session may have read on a replica, and a read that
 	// stays where the session is leaves the token as it was. The response answers
 	// all the same: another one may delete what this request brought.
@@ -121,8 +133,29 @@ func (x *exchange) first() {
 		return
 	}
 	x.answer = &token
-	x.emit(x.m.cfg.Keyring.Sign(token))
-	x.m.counters.emitted.Add(1)
+	x.emit(token, false)
+}
+
+// save keeps what the session requires in the store, if it has a key there, and
+// reports whether the store has it. Whoever sent the request may be gone; what it has
+// done is not.
+func (x *exchange) save() bool {
+	if x.keeper == nil {
+		return false
+	}
+	if err := x.session.Save(context.WithoutCancel(x.ctx)); err != nil {
+		x.m.counters.unkept.Add(1)
+		return false
+	}
+	return true
+}
+
+// handBack takes what the request brought off the client's hands, now that the store
+// has it: cookies are deleted. A header can only be answered by another one.
+func (x *exchange) handBack(t tidegate.Token) {
+	if x.used&x.m.writable != 0 {
+		x.emit(t, true)
+	}
 }
 
 // start notes whether the session was asked for before the first byte.
@@ -151,7 +184,7 @@ func (x *exchange) clientHas() tidegate.Token {
 // visitor reports whether it is of somebody who has only looked around.
 func (x *exchange) visitor(t tidegate.Token) bool {
 	cfg := &x.m.cfg
-	return x.count == 0 && !cfg.VisitorReads && onlySeen(t) && !cfg.Known(x.request)
+	return x.count == 0 && x.keeper == nil && !cfg.VisitorReads && onlySeen(t) && !cfg.Known(x.request)
 }
 
 // end is called when the handler is done, or panics.
@@ -166,7 +199,7 @@ func (x *exchange) end() {
 		return
 	}
 	again := x.asked.Load()
-	if !x.touched && !again {
+	if !x.touched && !again || x.save() {
 		return
 	}
 	token := x.session.Token()

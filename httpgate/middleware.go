@@ -14,6 +14,7 @@ type Middleware struct {
 	cfg      Config
 	verifier verifier
 	counters counters
+	writable uint32 // bit set of the sources that a response can answer
 }
 
 // New returns a middleware, or an error that wraps tidegate.ErrConfig and names
@@ -26,7 +27,13 @@ func New(cfg Config) (*Middleware, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Middleware{cfg: cfg, verifier: verifier{cfg.Keyring, cfg.Clusters}}, nil
+	m := &Middleware{cfg: cfg, verifier: verifier{cfg.Keyring, cfg.Clusters}}
+	for i, s := range cfg.Sources {
+		if s.writable() {
+			m.writable |= 1 << i
+		}
+	}
+	return m, nil
 }
 
 // Wrap returns a handler that runs next with a session in the request's context.
@@ -50,11 +57,15 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 func (m *Middleware) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{m: m, inner: w, request: r}
 	refused := x.read()
-	x.session = tidegate.NewSession(x.tokens...)
+	if x.keeper != nil {
+		x.session = x.keeper.Open(x.key, x.tokens...)
+	} else {
+		x.session = tidegate.NewSession(x.tokens...)
+	}
 	switch {
 	case refused:
 		m.catchUp(x.session)
-	case len(x.tokens) > 0:
+	case len(x.tokens) > 0 || x.keeper != nil:
 	case m.cfg.Missing(r) == Fresh:
 		m.counters.fresh.Add(1)
 	default:

@@ -15,12 +15,18 @@ import (
 // DefaultHeader is the name of the header that carries tokens.
 const DefaultHeader = "X-Consistency-Token"
 
-// Source is one way in which requests bring tokens, made by [Header], [Cookie]
-// or [Claim]. The zero Source cannot be used.
+// Source is one way in which requests bring tokens, made by [Header], [Cookie],
+// [Claim] or [Store]. The zero Source cannot be used.
 type Source struct {
 	header string
 	cookie *CookieConfig
 	claim  func(*http.Request) (string, bool)
+	store  *storeSource
+}
+
+type storeSource struct {
+	keeper *tidegate.Keeper
+	key    func(*http.Request) (string, bool)
 }
 
 // Header is a header of that name in requests and responses; "" means
@@ -46,11 +52,28 @@ func Cookie(cfg CookieConfig) Source { return Source{cookie: &cfg} }
 // requests would bring a token that is refused, and catch up.
 func Claim(token func(*http.Request) (string, bool)) Source { return Source{claim: token} }
 
+// Store is what a keeper has under a key of the request, such as the application's own
+// session: the function returns it, and false when there is none. It is asked for
+// when the request first needs it. What the request's session requires then is saved
+// before the first byte of the response, and again at the end if there was more; what
+// could not be saved goes out with the response, so a Header or a Cookie has to be
+// there too. A request that brings tokens there as well has its history from both.
+//
+// The application verifies the key. A request with one is Known, if Config.Known does
+// not say otherwise, and what the keeper does not have is caught up with, whatever
+// Config.Missing says.
+func Store(keeper *tidegate.Keeper, key func(*http.Request) (string, bool)) Source {
+	return Source{store: &storeSource{keeper, key}}
+}
+
 // writable reports whether a response can carry a token there.
 func (s Source) writable() bool { return s.header != "" || s.cookie != nil }
 
 // overlaps reports whether one thing of a request could be read by both.
 func (s Source) overlaps(o Source) bool {
+	if s.store != nil && o.store != nil {
+		return true
+	}
 	if s.cookie != nil && o.cookie != nil {
 		return strings.HasPrefix(s.cookie.Prefix, o.cookie.Prefix) || strings.HasPrefix(o.cookie.Prefix, s.cookie.Prefix)
 	}
@@ -62,10 +85,14 @@ func (s Source) validate(k *tidegate.Keyring) error {
 	switch {
 	case s.claim != nil:
 		return nil
+	case s.store != nil && (s.store.keeper == nil || s.store.key == nil):
+		return errors.New(" is a Store without a keeper or a key; use tidegate.NewKeeper and a function")
+	case s.store != nil:
+		return nil
 	case s.cookie != nil:
 		return s.cookie.validate(k)
 	case s.header == "":
-		return errors.New(" is the zero Source, or a Claim without a function; use Header, Cookie or Claim")
+		return errors.New(" is the zero Source, or a Claim without a function; use Header, Cookie, Claim or Store")
 	case !isName(s.header) || s.header == "Cookie" || s.header == "Set-Cookie":
 		return fmt.Errorf(": the header name %q cannot be used; use one such as %s", s.header, DefaultHeader)
 	}

@@ -14,8 +14,11 @@ type Stats struct {
 	// Late counts responses whose session came to require more after their first
 	// byte: the client does not have it.
 	Late uint64
+	// Unkept counts responses before or after whose first byte a [Store] did not keep
+	// what the session required. The tidegate.Keeper's own Stats say why.
+	Unkept uint64
 	// CatchUps counts requests whose session had to catch up, because a token was
-	// refused or Config.Missing said so.
+	// refused or Config.Missing said so. A keeper counts for itself those that it could not load.
 	CatchUps uint64
 	// Fresh counts requests that brought no token and got a session that requires
 	// nothing.
@@ -81,8 +84,8 @@ func (r *refusals) snapshot() Refusals {
 
 // counters are the running ones behind Stats.
 type counters struct {
-	emitted, late, catchUps, fresh atomic.Uint64
-	refused                        refusals
+	emitted, late, unkept, catchUps, fresh atomic.Uint64
+	refused                                refusals
 }
 
 // Stats returns the counters. They are read one after the other, while requests
@@ -90,7 +93,7 @@ type counters struct {
 func (m *Middleware) Stats() Stats {
 	c := &m.counters
 	return Stats{
-		Emitted: c.emitted.Load(), Late: c.late.Load(), CatchUps: c.catchUps.Load(), Fresh: c.fresh.Load(),
+		Emitted: c.emitted.Load(), Late: c.late.Load(), Unkept: c.unkept.Load(), CatchUps: c.catchUps.Load(), Fresh: c.fresh.Load(),
 		Refused: c.refused.snapshot(),
 	}
 }

@@ -92,6 +92,16 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if s == nil {
 		return t.cfg.Base.RoundTrip(req)
 	}
+	// A service's write is the session's as well.
+	begin, end := s.Load, func() {}
+	if !safe(req.Method) {
+		begin, end = s.BeginWrite, s.EndWrite
+	}
+	if err := begin(req.Context()); err != nil {
+		closeBody(req)
+		return nil, err
+	}
+	defer end()
 	if token := s.Token(); !token.IsZero() {
 		req = withHeader(req, t.cfg.Header, t.cfg.Keyring.Sign(token))
 		t.sent.Add(1)
@@ -106,6 +116,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	t.merge(s, resp)
 	return resp, nil
+}
+
+// closeBody does what a RoundTripper must also when it fails.
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
 }
 
 func (t *Transport) catchUp(s *tidegate.Session) {

@@ -1,0 +1,422 @@
+package tidegate_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tidegatedb/tidegate"
+)
+
+// shelf is a MemoryStore that can fail, hang, and lose what it has.
+type shelf struct {
+	*tidegate.MemoryStore
+	mu      sync.Mutex
+	loads   []string // markers, "" without one
+	saves   []tidegate.Saving
+	failing error
+	hung    chan struct{} // closed when it goes on; nil when it does not hang
+	late    bool          // what fails is carried out all the same
+}
+
+var errDown = errors.New("down")
+
+func newShelf(t testing.TB, ttl time.Duration) *shelf {
+	t.Helper()
+	m, err := tidegate.NewMemoryStore(tidegate.MemoryConfig{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &shelf{MemoryStore: m}
+}
+
+func (s *shelf) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+func (s *shelf) fault(note func()) (failing error, hung chan struct{}, late bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	note()
+	return s.failing, s.hung, s.late
+}
+
+func (s *shelf) Load(ctx context.Context, key, marker string) (kept tidegate.Kept, err error) {
+	failing, hung, late := s.fault(func() { s.loads = append(s.loads, marker) })
+	if failing == nil || late {
+		kept, err = s.MemoryStore.Load(ctx, key, marker)
+	}
+	if hung != nil {
+		<-hung // whatever the context says: a bad client
+	}
+	return kept, errors.Join(err, failing)
+}
+
+func (s *shelf) Save(ctx context.Context, key string, saving tidegate.Saving) (err error) {
+	failing, hung, late := s.fault(func() { s.saves = append(s.saves, saving) })
+	if failing == nil || late {
+		err = s.MemoryStore.Save(ctx, key, saving)
+	}
+	if hung != nil {
+		<-hung
+	}
+	return errors.Join(err, failing)
+}
+
+func newKeeper(t testing.TB, store tidegate.Store) *tidegate.Keeper {
+	t.Helper()
+	k, err := tidegate.NewKeeper(tidegate.KeeperConfig{Store: store, Clusters: []string{"main"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+var keptEpoch = tidegate.Epoch{System: 7, Line: 1}
+
+func reached(n uint64) tidegate.Token {
+	return tidegate.NewToken(tidegate.Mark{Cluster: "main", Epoch: keptEpoch, Position: tidegate.At(n)})
+}
+
+func sawOn(ids ...tidegate.Incarnation) tidegate.Token {
+	return tidegate.NewToken(tidegate.Mark{Cluster: "main", Epoch: keptEpoch, Seen: ids})
+}
+
+// whole opens a session and saves it once, so that the entry is whole.
+func whole(t testing.TB, k *tidegate.Keeper, n uint64) {
+	t.Helper()
+	s := k.Open("ann")
+	load(t, s)
+	s.Merge(reached(n))
+	save(t, s)
+}
+
+func load(t testing.TB, s *tidegate.Session) {
+	t.Helper()
+	if err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func save(t testing.TB, s *tidegate.Session) {
+	t.Helper()
+	if err := s.Save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// opened loads the session and returns what it requires.
+func opened(t testing.TB, k *tidegate.Keeper) (position uint64, catchesUp bool) {
+	t.Helper()
+	s := k.Open("ann")
+	load(t, s)
+	for _, m := range s.Token().Marks() {
+		position, catchesUp = max(position, m.Position.Number()), catchesUp || m.CatchUp
+	}
+	return position, catchesUp
+}
+
+func TestKeptSession(t *testing.T) {
+	t.Parallel()
+	store := newShelf(t, time.Hour)
+	k := newKeeper(t, store)
+	if _, catches := opened(t, k); !catches {
+		t.Error("of a key that is not known nothing is known")
+	}
+	whole(t, k, 5)
+	if n, catches := opened(t, k); n != 5 || !catches {
+		// The session that was saved had caught up for want of a history.
+		t.Errorf("%d, catches up: %v", n, catches)
+	}
+	s := k.Open("bob")
+	load(t, s)
+	if n := len(s.Token().Marks()); n != 1 || !s.Token().Marks()[0].CatchUp {
+		t.Errorf("another key has %+v", s.Token().Marks())
+	}
+}
+
+// settledStore has a whole entry of ann's at position 5, and nothing to catch up with.
+func settledStore(t testing.TB) (*shelf, *tidegate.Keeper) {
+	t.Helper()
+	store := newShelf(t, time.Hour)
+	k := newKeeper(t, store)
+	var key string
+	probe := k.Open("ann")
+	load(t, probe)
+	// As an instance whose primary has settled the duty would save it.
+	kept, err := store.MemoryStore.Load(t.Context(), keyOf(t, store, k), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key = keyOf(t, store, k)
+	if err := store.MemoryStore.Save(t.Context(), key, tidegate.Saving{Birth: kept.Birth, Add: tidegate.KeptToken{Name: "first", Token: reached(5)}}); err != nil {
+		t.Fatal(err)
+	}
+	if n, catches := opened(t, k); n != 5 || catches {
+		t.Fatalf("%d, catches up: %v", n, catches)
+	}
+	store.set(func() { store.loads, store.saves = nil, nil })
+	return store, k
+}
+
+// keyOf returns what the store has ann under.
+func keyOf(t testing.TB, store *shelf, k *tidegate.Keeper) string {
+	t.Helper()
+	spy := &keySpy{Store: store}
+	kk := newKeeper(t, spy)
+	if err := kk.Open("ann").Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(spy.key, "ann") || spy.key == "" {
+		t.Fatalf("the store gets the key %q", spy.key)
+	}
+	return spy.key
+}
+
+type keySpy struct {
+	tidegate.Store
+	key string
+}
+
+func (s *keySpy) Load(ctx context.Context, key, marker string) (tidegate.Kept, error) {
+	s.key = key
+	return s.Store.Load(ctx, key, marker)
+}
+
+func TestLoadsOnceAndLazily(t *testing.T) {
+	t.Parallel()
+	store, k := settledStore(t)
+	s := k.Open("ann")
+	if !s.Token().CatchesUp() {
+		t.Error("the token of a session that was not loaded requires too little")
+	}
+	save(t, s) // nothing happened
+	if len(store.loads)+len(store.saves) != 0 {
+		t.Fatalf("%d loads, %d saves before anything needs it", len(store.loads), len(store.saves))
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() { load(t, s) })
+	}
+	wg.Wait()
+	save(t, s)
+	if len(store.loads) != 1 || len(store.saves) != 0 {
+		t.Errorf("%d loads, %d saves", len(store.loads), len(store.saves))
+	}
+	if s.Token().CatchesUp() || !s.Token().Same(reached(5)) {
+		t.Errorf("it requires %+v", s.Token().Marks())
+	}
+}
+
+// A read that stays where the session is changes nothing of its token, and has seen
+// more all the same: another request may be about to delete what this one has loaded.
+func TestReadIsSavedThoughTheTokenIsTheSame(t *testing.T) {
+	t.Parallel()
+	store, k := settledStore(t)
+	first := k.Open("ann")
+	load(t, first)
+	first.Merge(sawOn(1))
+	save(t, first)
+
+	s, leaves := k.Open("ann"), k.Open("ann")
+	load(t, s)
+	load(t, leaves)
+	leaves.Merge(reached(8)) // its bound, of before s reads
+	s.EndRead()
+	save(t, s)
+	save(t, s) // nothing new
+	if n := len(store.saves); n != 2 {
+		t.Errorf("%d saves, want 2", n)
+	}
+	save(t, leaves)
+	again := k.Open("ann")
+	load(t, again)
+	if !slices.Contains(again.Token().Marks()[0].Seen, 1) {
+		t.Errorf("what was read meanwhile is forgotten: %+v", again.Token().Marks())
+	}
+}
+
+// Nothing that another request saves is lost, in whichever order they arrive.
+func TestSavesInAnyOrder(t *testing.T) {
+	t.Parallel()
+	_, k := settledStore(t)
+	a, b := k.Open("ann"), k.Open("ann")
+	load(t, a)
+	load(t, b)
+	a.Merge(reached(9))
+	b.Merge(reached(7))
+	save(t, a)
+	save(t, b)
+	if n, _ := opened(t, k); n != 9 {
+		t.Errorf("the entry is at %d", n)
+	}
+}
+
+func TestMarkerOfAWrite(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		after   func(store *shelf, s *tidegate.Session)
+		catches bool
+		n       uint64
+	}{
+		"saved":                       {func(_ *shelf, s *tidegate.Session) { s.EndWrite(); save(t, s) }, false, 6},
+		"the process ends":            {func(*shelf, *tidegate.Session) {}, true, 5},
+		"the save fails":              {func(store *shelf, s *tidegate.Session) { failedSave(t, store, s) }, true, 5},
+		"saved while it is open":      {func(_ *shelf, s *tidegate.Session) { save(t, s) }, true, 6},
+		"saved while open, and after": {func(_ *shelf, s *tidegate.Session) { save(t, s); s.EndWrite(); save(t, s) }, false, 6},
+		"the save is repeated":        {func(store *shelf, s *tidegate.Session) { failedSave(t, store, s); save(t, s) }, false, 6},
+		"two writes, one open": {func(_ *shelf, s *tidegate.Session) {
+			if err := s.BeginWrite(t.Context()); err != nil {
+				t.Error(err)
+			}
+			s.EndWrite()
+			save(t, s)
+		}, true, 6},
+		"another request saves": {func(store *shelf, _ *tidegate.Session) {
+			other := newKeeper(t, store).Open("ann")
+			load(t, other)
+			save(t, other)
+		}, true, 5},
+	} {
+		store, k := settledStore(t)
+		s := k.Open("ann")
+		if err := s.BeginWrite(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.Merge(reached(6))
+		c.after(store, s)
+		if n, catches := opened(t, k); n < c.n || catches != c.catches {
+			t.Errorf("%s: at %d, catches up: %v", name, n, catches)
+		}
+	}
+}
+
+func failedSave(t testing.TB, store *shelf, s *tidegate.Session) {
+	t.Helper()
+	s.EndWrite()
+	store.set(func() { store.failing = errDown })
+	defer store.set(func() { store.failing = nil })
+	if err := s.Save(t.Context()); !errors.Is(err, tidegate.ErrNotKept) || !errors.Is(err, errDown) {
+		t.Errorf("a save that failed: %v", err)
+	}
+}
+
+// A write that never was leaves a marker to be cleared.
+func TestWriteThatNeverWas(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, k := settledStore(t)
+		s := k.Open("ann")
+		load(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		goesOn := make(chan struct{})
+		store.set(func() { store.hung = goesOn }) // once the marker is there
+		failed := make(chan error)
+		go func() { failed <- s.BeginWrite(ctx) }()
+		synctest.Wait()
+		cancel()
+		if err := <-failed; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		store.set(func() { store.hung = nil })
+		close(goesOn)
+		if err := s.BeginWrite(ctx); !errors.Is(err, context.Canceled) || len(store.loads) != 2 {
+			t.Errorf("a request that is over: %v, %d loads", err, len(store.loads))
+		}
+		s.Merge(reached(6))
+		save(t, s)
+		if n, catches := opened(t, k); n != 6 || catches {
+			t.Errorf("at %d, catches up: %v", n, catches)
+		}
+	})
+}
+
+// With a store that fails or hangs, reads catch up, writes go on, and the answer
+// has to carry the token; all of it within the timeout.
+func TestStoreThatIsDown(t *testing.T) {
+	t.Parallel()
+	for _, hung := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store, k := settledStore(t)
+			goesOn := make(chan struct{})
+			store.set(func() {
+				if store.hung = goesOn; !hung {
+					store.hung, store.failing = nil, errDown
+				}
+			})
+			start := time.Now()
+			reader, writer := k.Open("ann"), k.Open("ann")
+			load(t, reader)
+			if m := reader.Token().Marks(); len(m) != 1 || !m[0].CatchUp {
+				t.Errorf("hung %v: it requires %+v", hung, m)
+			}
+			if err := writer.BeginWrite(t.Context()); err != nil {
+				t.Errorf("hung %v: a write is held up: %v", hung, err)
+			}
+			writer.Merge(reached(6))
+			writer.EndWrite()
+			if err := writer.Save(t.Context()); !errors.Is(err, tidegate.ErrNotKept) {
+				t.Errorf("hung %v: the token need not go out: %v", hung, err)
+			}
+			if d := time.Since(start); hung && d != 150*time.Millisecond || !hung && d != 0 {
+				t.Errorf("hung %v: it took %v", hung, d)
+			}
+			if st := k.Stats(); st.FailedLoads != 2 || st.FailedMarkers != 1 || st.FailedSaves != 1 || st.CatchUps < 2 {
+				t.Errorf("hung %v: %+v", hung, st)
+			}
+			// The store is back, and so is the next save; no marker was there, so
+			// the token goes out once more.
+			store.set(func() { store.hung, store.failing = nil, nil })
+			close(goesOn)
+			if err := writer.Save(t.Context()); !errors.Is(err, tidegate.ErrNotKept) {
+				t.Errorf("hung %v: there was no marker: %v", hung, err)
+			}
+			if n, _ := opened(t, k); n != 6 {
+				t.Errorf("hung %v: at %d", hung, n)
+			}
+			if err := writer.Save(t.Context()); err != nil {
+				t.Errorf("hung %v: all is kept: %v", hung, err)
+			}
+		})
+	}
+}
+
+func TestKeeperConfigThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	store := newShelf(t, time.Hour)
+	for _, c := range []struct {
+		cfg  tidegate.KeeperConfig
+		want []string
+	}{
+		{tidegate.KeeperConfig{Clusters: []string{"main"}}, []string{"KeeperConfig.Store"}},
+		{tidegate.KeeperConfig{Store: store}, []string{"KeeperConfig.Clusters"}},
+		{tidegate.KeeperConfig{Store: store, Clusters: make([]string, tidegate.MaxMarks+1)}, []string{"KeeperConfig.Clusters"}},
+		{tidegate.KeeperConfig{Store: store, Clusters: []string{"main", ""}}, []string{"KeeperConfig.Clusters[1]"}},
+		{tidegate.KeeperConfig{Store: store, Clusters: []string{"main"}, Timeout: -1}, []string{"KeeperConfig.Timeout"}},
+		{tidegate.KeeperConfig{Store: store, Clusters: []string{"main"}, Timeout: time.Minute}, []string{"KeeperConfig.Timeout"}},
+		{tidegate.KeeperConfig{Store: store, Clusters: []string{"main"}, LongestLag: -1}, []string{"KeeperConfig.LongestLag"}},
+		// Both settings are named.
+		{tidegate.KeeperConfig{Store: newShelf(t, 59*time.Minute), Clusters: []string{"main"}}, []string{"KeeperConfig.LongestLag is 1h0m0s", "TTL only 59m0s"}},
+		{tidegate.KeeperConfig{Store: store, Clusters: []string{"main"}, LongestLag: 2 * time.Hour}, []string{"LongestLag is 2h0m0s", "TTL only 1h0m0s"}},
+		{tidegate.KeeperConfig{Store: store, Clusters: []string{"main"}}, nil},
+		{tidegate.KeeperConfig{Store: newShelf(t, time.Minute), Clusters: []string{"main"}, LongestLag: time.Minute}, nil},
+	} {
+		_, err := tidegate.NewKeeper(c.cfg)
+		if errors.Is(err, tidegate.ErrConfig) != (c.want != nil) {
+			t.Errorf("%v: %v", c.want, err)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q is not in: %v", want, err)
+			}
+		}
+	}
+}
