@@ -420,3 +420,73 @@ func TestKeeperConfigThatCannotBeUsed(t *testing.T) {
 		}
 	}
 }
+
+// hurriedLedger ends a write while the session's token is being taken.
+type hurriedLedger struct {
+	marks []tidegate.Mark
+	then  func()
+}
+
+func (l *hurriedLedger) Marks() []tidegate.Mark {
+	marks := l.marks
+	if l.then != nil {
+		l.then()
+		l.then = nil
+	}
+	return marks
+}
+
+func (l *hurriedLedger) Merge(m []tidegate.Mark) {
+	l.marks = tidegate.NewToken(append(l.marks, m...)...).Marks()
+}
+
+func (l *hurriedLedger) CatchUp() {}
+
+// A write that ends while a save is under way is told of by the next one, and until
+// then by its marker.
+func TestWriteThatEndsDuringASave(t *testing.T) {
+	t.Parallel()
+	_, k := settledStore(t)
+	s := k.Open("ann")
+	if err := s.BeginWrite(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l := &hurriedLedger{}
+	s.Ledger("main", func(_ uint64, marks []tidegate.Mark) tidegate.Ledger {
+		l.marks = marks
+		return l
+	})
+	l.then = func() {
+		l.Merge(reached(6).Marks())
+		s.EndWrite()
+	}
+	save(t, s)
+	if n, catches := opened(t, k); n != 5 || !catches {
+		t.Errorf("at %d, catches up: %v", n, catches)
+	}
+	save(t, s)
+	if n, catches := opened(t, k); n != 6 || catches {
+		t.Errorf("then at %d, catches up: %v", n, catches)
+	}
+}
+
+// A save whose answer was lost has been carried out: it is replaced like any other.
+func TestSaveWhoseAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	store, k := settledStore(t)
+	s := k.Open("ann")
+	load(t, s)
+	for i := range uint64(3) {
+		s.Merge(reached(6 + i))
+		store.set(func() { store.failing, store.late = errDown, true })
+		if err := s.Save(t.Context()); !errors.Is(err, tidegate.ErrNotKept) {
+			t.Error(err)
+		}
+		store.set(func() { store.failing, store.late = nil, false })
+	}
+	save(t, s)
+	kept, err := store.MemoryStore.Load(t.Context(), keyOf(t, store, k), "")
+	if err != nil || len(kept.Tokens) != 1 || !kept.Whole || !kept.Tokens[0].Token.Same(reached(8)) {
+		t.Errorf("%+v, %v", kept, err)
+	}
+}

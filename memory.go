@@ -12,8 +12,8 @@ import (
 
 // MemoryConfig configures a [MemoryStore].
 type MemoryConfig struct {
-	// TTL is how long an entry is kept from when it was used last. Zero means 24
-	// hours; at least a second.
+	// TTL is how long an entry is kept from when it was used last. Zero means one hour;
+	// at least a second.
 	TTL time.Duration
 	// MaxEntries bounds the number of sessions; the one that was not used for longest
 	// goes first, and catches up when it comes again. Zero means 100,000.
@@ -43,7 +43,7 @@ type memoryEntry struct {
 // names the field.
 func NewMemoryStore(cfg MemoryConfig) (*MemoryStore, error) {
 	if cfg.TTL == 0 {
-		cfg.TTL = defaultLife
+		cfg.TTL = time.Hour
 	}
 	if cfg.MaxEntries == 0 {
 		cfg.MaxEntries = 100_000

@@ -25,8 +25,9 @@ import (
 //     that follows the write, so that one that is left tells of a write that no save
 //     tells of; it ends a [Store.TTL] after it was set;
 //   - the store's own history (which server, in which life) is the one in which the entry
-//     was born, and no other was seen for a TTL: what was lost with the other one
-//     matters no longer than that.
+//     was born, and has been the store's for a TTL, unless it is its first: requests that
+//     began before may go on with the old server, and what they save there is lost to
+//     entries that were made or made whole meanwhile, but matters no longer than that.
 //
 // Implementations must be safe for concurrent use, and each call is one atomic
 // step. Times are of the store's clock.

@@ -14,6 +14,7 @@ type broken struct {
 	name     string
 	rule     func(t *testing.T)
 	mistakes fake.Mistakes
+	store    storeMistakes
 	plan     func(seed uint64) plan
 	within   uint64
 }
@@ -24,6 +25,10 @@ func without(r rules.Rule, plan func(uint64) plan, within uint64) broken {
 
 func mistake(name string, m fake.Mistakes, plan func(uint64) plan, within uint64) broken {
 	return broken{name: name, rule: func(*testing.T) {}, mistakes: m, plan: plan, within: within}
+}
+
+func storeMistake(name string, m storeMistakes, within uint64) broken {
+	return broken{name: name, rule: func(*testing.T) {}, store: m, plan: mortal, within: within}
 }
 
 func calm(seed uint64) plan     { return plan{seed: seed, steps: 4000} }
@@ -53,6 +58,13 @@ var breakable = []broken{
 	mistake("ceiling-covers-unflushed", fake.Mistakes{CeilingIsFlushed: true}, async, 4),         // 60
 	mistake("unknown-outcome-told", fake.Mistakes{ForgetsUnknown: true}, planOf, 6),              // 57
 	mistake("lost-position-told", fake.Mistakes{ForgetsLost: true}, planOf, 60),                  // 10
+	storeMistake("store-marks-writes", storeMistakes{NoMarkers: true}, 15),                       // 28
+	storeMistake("store-clears-own-markers", storeMistakes{ClearsAll: true}, 60),                 // 9
+	storeMistake("store-forgets-what-was-loaded", storeMistakes{ForgetsAll: true}, 15),           // 29
+	storeMistake("store-knows-births", storeMistakes{IgnoresBirth: true}, 90),                    // 6
+	storeMistake("store-knows-its-history", storeMistakes{IgnoresHistory: true}, 14),             // 31
+	storeMistake("store-suspects-for-a-lifetime", storeMistakes{NoLifetime: true}, 60),           // 9
+	storeMistake("store-failures-told", storeMistakes{HidesFailures: true}, 30),                  // 17
 	mistake("read-until-release", fake.Mistakes{EndsEarly: true}, planOf, 6),                     // 57
 }
 
@@ -62,7 +74,7 @@ func (b *broken) catches(t *testing.T, n uint64) (runs uint64, wrong *violation)
 	b.rule(t)
 	seeds(t, func() bool { return runs < n }, func(seed uint64) bool {
 		p := b.plan(seed)
-		p.mistakes = b.mistakes
+		p.mistakes, p.store = b.mistakes, b.store
 		runs++
 		wrong = run(t, p).wrong
 		if wrong != nil && testing.Verbose() {
@@ -101,7 +113,7 @@ func (b *broken) count(t *testing.T, n int) {
 	noticed := 0
 	for seed := range uint64(n) {
 		p := b.plan(seed)
-		p.mistakes = b.mistakes
+		p.mistakes, p.store = b.mistakes, b.store
 		if run(t, p).wrong != nil {
 			noticed++
 		}

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"encoding/binary"
 	"slices"
+	"strconv"
 
 	"github.com/tidegatedb/tidegate"
 )
@@ -19,6 +20,9 @@ const (
 	// replacing: one header; what the last response said replaces it, whatever its
 	// request carried. The promise then holds along each chain of tokens.
 	replacing
+	// storing: nothing but a key, and what the instances could not keep under it. The
+	// tokens that they could are there without content: who knows what.
+	storing
 )
 
 // kept is a token that a client keeps, and what its holder knows that presents it.
@@ -38,11 +42,15 @@ type client struct {
 
 	// Guarded by w.mu.
 	tokens []*kept
+	key    string // for the store
 	flying int
 }
 
 func newClient(w *world, id int) *client {
 	c := &client{w: w, id: id, keeps: keeping(w.dice.n(3))}
+	if w.plan.kept && w.dice.chance(.75) {
+		c.keeps = storing
+	}
 	c.forget()
 	return c
 }
@@ -56,6 +64,7 @@ func (c *client) forget() {
 		panic(err)
 	}
 	c.tokens = []*kept{{token: first}}
+	c.key = strconv.Itoa(c.w.dice.n(1 << 62))
 }
 
 // onTheWire returns the token as it arrives.
@@ -73,7 +82,7 @@ func onTheWire(t tidegate.Token) tidegate.Token {
 // receive takes in a response; w.mu is held.
 func (c *client) receive(r *request, k *kept) {
 	switch {
-	case c.keeps == naming:
+	case c.keeps == naming, c.keeps == storing:
 		c.tokens = slices.DeleteFunc(c.tokens, func(o *kept) bool { return slices.Contains(r.carried, o) })
 		c.tokens = append(c.tokens, k)
 	case c.keeps == replacing, r.tolds > 0:

@@ -18,6 +18,8 @@ type counts struct {
 	Failed, Cancelled, Broken, Late, Dropped, Early int
 	// What happened to the cluster.
 	Crashes, Restarts, Promotions int
+	// What happened to the store, to sessions that it keeps, and to instances.
+	Kept, Evicted, StoreFailovers, Ended int
 }
 
 func (c *counts) add(o counts) {
@@ -40,5 +42,9 @@ func (c *counts) String() string {
 	fmt.Fprintf(&b, "%d reads failed, %d contexts cancelled, %d connections broken in use, responses: %d late, %d dropped, %d before their rows' end; ",
 		c.Failed, c.Cancelled, c.Broken, c.Late, c.Dropped, c.Early)
 	fmt.Fprintf(&b, "%d crashes, %d restarts of the primary, %d promotions", c.Crashes, c.Restarts, c.Promotions)
+	if c.Kept > 0 {
+		fmt.Fprintf(&b, "; %d responses whose session a store kept, %d instances ended before, %d entries evicted, %d failovers of the store",
+			c.Kept, c.Ended, c.Evicted, c.StoreFailovers)
+	}
 	return b.String()
 }

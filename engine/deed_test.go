@@ -46,6 +46,12 @@ func (w *world) deeds() deeds {
 	if w.plan.failover {
 		d = append(d, deed{.02, w.failover}, deed{.01, w.renew})
 	}
+	if w.plan.kept {
+		d = append(d, deed{.02, w.troubleStore})
+	}
+	if w.plan.mortal {
+		d = append(d, deed{.06, w.troubleStore}, deed{.06, ask((*request).write)})
+	}
 	all := 0.
 	for _, x := range d {
 		all += x.share

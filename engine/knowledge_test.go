@@ -13,10 +13,13 @@ type knowledge struct {
 	acked fake.View // of that, the own writes that were acknowledged
 	// doubts are own writes whose outcome nobody knows yet.
 	doubts []*fake.Process
+	// orphans are own writes whose outcome nobody is left to ask for: once they have
+	// landed they have to be seen.
+	orphans []*fake.Process
 }
 
 func (k *knowledge) clone() knowledge {
-	return knowledge{k.known.Clone(), k.acked.Clone(), slices.Clone(k.doubts)}
+	return knowledge{k.known.Clone(), k.acked.Clone(), slices.Clone(k.doubts), slices.Clone(k.orphans)}
 }
 
 func (k *knowledge) join(o *knowledge) {
@@ -24,6 +27,11 @@ func (k *knowledge) join(o *knowledge) {
 	k.acked.Join(o.acked)
 	for _, p := range o.doubts {
 		k.doubt(p)
+	}
+	for _, p := range o.orphans {
+		if !slices.Contains(k.orphans, p) {
+			k.orphans = append(k.orphans, p)
+		}
 	}
 }
 
@@ -51,13 +59,14 @@ func (k *knowledge) doubt(p *fake.Process) {
 // resolve turns doubts that are over into knowledge: what has landed by now must
 // be seen by every read that begins now.
 func (k *knowledge) resolve() {
-	k.doubts = slices.DeleteFunc(k.doubts, func(p *fake.Process) bool {
+	over := func(p *fake.Process) bool {
 		ended, serial := p.Ended()
 		if ended && serial != 0 {
 			k.known.Add(serial)
 		}
 		return ended
-	})
+	}
+	k.doubts, k.orphans = slices.DeleteFunc(k.doubts, over), slices.DeleteFunc(k.orphans, over)
 }
 
 // forget is for a session that was told that what it knew may be lost.

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/engine"
 	"github.com/tidegatedb/tidegate/engine/enginetest/fake"
 	"github.com/tidegatedb/tidegate/internal/chance"
@@ -21,7 +22,10 @@ type plan struct {
 	doubtful bool // outcomes are often unknown
 	async    bool // commits are acknowledged before they are flushed
 	failover bool // replicas are promoted
+	kept     bool // a store keeps the sessions of most clients
+	mortal   bool // instances end often, and the store forgets
 	mistakes fake.Mistakes
+	store    storeMistakes
 }
 
 // world is one run: a cluster, two instances, and clients that hop between them
@@ -32,6 +36,8 @@ type world struct {
 	cluster *fake.Cluster
 	gates   []*fake.Gate
 	clients []*client
+	store   *simStore
+	keeper  *tidegate.Keeper
 	trace   *trace
 	begun   time.Time
 
@@ -90,6 +96,11 @@ func newWorld(t *testing.T, p plan) *world {
 	}
 	for i := range 2 {
 		w.gates = append(w.gates, w.gate(t, i))
+	}
+	w.store = newSimStore(w)
+	var err error
+	if w.keeper, err = tidegate.NewKeeper(tidegate.KeeperConfig{Store: w.store, Clusters: []string{cluster}, Timeout: 5 * time.Millisecond}); err != nil {
+		t.Fatal(err)
 	}
 	for i := range clients {
 		w.clients = append(w.clients, newClient(w, i))

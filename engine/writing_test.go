@@ -37,6 +37,7 @@ func (r *request) wrote(serial int) {
 	w := r.c.w
 	w.mu.Lock()
 	r.knows.wrote(serial)
+	r.made.Add(serial)
 	w.n.Writes++
 	w.mu.Unlock()
 }
@@ -54,6 +55,7 @@ func (r *request) leave(p *fake.Process) {
 	w := r.c.w
 	w.mu.Lock()
 	r.knows.doubt(p)
+	r.doubts = append(r.doubts, p)
 	w.n.Doubts++
 	w.mu.Unlock()
 	// Probes are about as long as a short way to its end.
