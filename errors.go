@@ -21,8 +21,8 @@ var (
 	// ErrConfig means that a configuration field has a value that cannot be used.
 	ErrConfig = errors.New("tidegate: unusable configuration")
 
-	// ErrNotKept means that a session's store may not have all that it requires.
-	ErrNotKept = errors.New("tidegate: the session could not be kept; let its token go out with the answer")
+	// ErrNotKept means that a session's store alone is not enough to keep what it requires.
+	ErrNotKept = errors.New("tidegate: the session is not safely kept; let its token go out with the answer")
 
 	// ErrToken is wrapped by every error about a token that was presented.
 	ErrToken = errors.New("tidegate: token refused; go on with a new session that catches up (Session.CatchUp)")

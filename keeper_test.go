@@ -490,3 +490,20 @@ func TestSaveWhoseAnswerIsLost(t *testing.T) {
 		t.Errorf("%+v, %v", kept, err)
 	}
 }
+
+// While the outcome of a write is not known the client has the token as well.
+func TestUnknownOutcomeGoesOutToo(t *testing.T) {
+	t.Parallel()
+	_, k := settledStore(t)
+	s := k.Open("ann")
+	load(t, s)
+	s.Merge(tidegate.NewToken(tidegate.Mark{Cluster: "main", Epoch: keptEpoch, CatchUp: true, Pending: []uint64{3}}))
+	if err := s.Save(t.Context()); !errors.Is(err, tidegate.ErrNotKept) {
+		t.Errorf("the store alone keeps it: %v", err)
+	}
+	again := k.Open("ann")
+	load(t, again)
+	if m := again.Token().Marks(); len(m) != 1 || !slices.Contains(m[0].Pending, 3) {
+		t.Errorf("the store has %+v", m)
+	}
+}

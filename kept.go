@@ -174,9 +174,9 @@ func (s *Session) EndRead() {
 
 // Save keeps what the session requires now, if that is not kept already. Carriers call
 // it before the answer that tells of the session's reads and writes. An error is the
-// context's or wraps [ErrNotKept]: the store may not have it, or no marker could be set
-// before a write, and the token must go out with the answer too. A save that fails can
-// be repeated. Without a [Keeper] it does nothing.
+// context's or wraps [ErrNotKept]: the store may not have it, no marker could be set
+// before a write, or the outcome of one is not known yet. Then the token must go out with
+// the answer too. A save that fails can be repeated. Without a [Keeper] it does nothing.
 func (s *Session) Save(ctx context.Context) error {
 	kp := s.kept
 	if kp == nil {
@@ -213,8 +213,13 @@ func (s *Session) Save(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrNotKept, err)
 	}
 	kp.names, kp.told = []string{saving.Add.Name}, token
-	if bare {
+	switch {
+	case bare:
 		return fmt.Errorf("%w: no marker could be set before a write", ErrNotKept)
+	case slices.ContainsFunc(token.marks, func(m Mark) bool { return len(m.Pending) > 0 }):
+		// Should the store lose it, a catch-up would be too little: what is pending can
+		// commit after that.
+		return fmt.Errorf("%w: the outcome of a write is not known yet", ErrNotKept)
 	}
 	return nil
 }

@@ -293,3 +293,35 @@ func TestReadTransactionHasOneSnapshot(t *testing.T) {
 		t.Errorf("decision %v", d)
 	}
 }
+
+// TestPositionAheadOfThePrimary presents a token from what a restored backup has
+// lost: a position that this history has never had.
+func TestPositionAheadOfThePrimary(t *testing.T) {
+	c := cluster(t)
+	db := open(t, c)
+	k := key(t)
+	writer := tidegate.NewSession()
+	must[any](t)(db.Write().Exec(tidegate.WithSession(t.Context(), writer), update, k, 1))
+	mark := writer.Token().Marks()[0]
+	mark.Position = tidegate.At(mark.Position.Number() + 1<<40)
+	ctx, seen := tidegate.Observe(tidegate.WithToken(t.Context(), tidegate.NewToken(mark)))
+	told := func() bool {
+		d, ok := seen.Last()
+		return ok && d.Reason == tidegate.ReasonHistoryChanged
+	}
+	var v int64
+	for reads := 0; !told(); reads++ {
+		if reads == 10 {
+			t.Fatalf("after %d reads it still waits for what there is not: %v", reads, seen.All())
+		}
+		if err := db.Read(tidegate.Causal).QueryRow(ctx, get, k).Scan(&v); err != nil || v != 1 {
+			t.Fatalf("got %d, error %v", v, err)
+		}
+	}
+	if err := db.Read(tidegate.Causal).QueryRow(ctx, get, k).Scan(&v); err != nil || v != 1 {
+		t.Fatalf("got %d, error %v", v, err)
+	}
+	if d, _ := seen.Last(); d.Role != tidegate.RoleReplica || d.Unproven {
+		t.Errorf("once it is told it goes on as others do: %v", d)
+	}
+}

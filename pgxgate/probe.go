@@ -62,6 +62,7 @@ func (a *answer) fill(o *engine.Observation, y layout) error {
 	o.Applied = y.at(a.first)
 	if !a.replica {
 		o.Role, o.Bound, o.Ceiling = tidegate.RolePrimary, o.Applied, o.Applied
+		o.Head = o.Applied.Join(y.at(a.second)) // commits that were not flushed have a position, too
 		return nil
 	}
 	o.Role = tidegate.RoleReplica

@@ -39,6 +39,9 @@ type Observation struct {
 	// visible there before Sent. It is above Applied where commits may be
 	// acknowledged before they are durable.
 	Ceiling tidegate.Position
+	// Head is set on a primary only: no position that was handed out before Sent, to
+	// whomever, is beyond its number. Zero means that the node could not tell.
+	Head tidegate.Position
 	// Running lists those of the probe's Pending processes that still run.
 	Running []uint64
 	// Asked is the probe's Pending list.

@@ -57,6 +57,11 @@ type Ledger struct {
 	// primary sent after they arrived judges them.
 	others  []tidegate.Mark
 	arrived int64
+	// claimed is what tokens say of mark, since the time at which the last of them
+	// arrived, until a look at the primary sent later has told whether there is such a
+	// position at all.
+	claimed      tidegate.Position
+	claimedSince int64
 	// onPrimary counts statements in flight on the primary, in its life there; more
 	// than one life has no primary that could bound them.
 	onPrimary int
@@ -87,7 +92,7 @@ func (l *Ledger) Births(birth func() (tidegate.Epoch, tidegate.Incarnation)) { l
 func (l *Ledger) Copy() *Ledger {
 	c := &Ledger{
 		cluster: l.cluster, nonce: l.nonce, birth: l.birth, epoch: l.epoch, mark: l.mark, shown: l.shown, catch: l.catch,
-		others: slices.Clone(l.others), arrived: l.arrived, news: l.news, onPrimary: l.onPrimary, there: l.there, patient: l.patient,
+		others: slices.Clone(l.others), arrived: l.arrived, claimed: l.claimed, claimedSince: l.claimedSince, news: l.news, onPrimary: l.onPrimary, there: l.there, patient: l.patient,
 	}
 	c.catch.pending = slices.Clone(l.catch.pending)
 	c.seen = append(c.inline[:0], l.seen...)
@@ -157,6 +162,9 @@ func (l *Ledger) merge(m tidegate.Mark, now int64) {
 	l.patient = l.patient || m.Patient
 	l.mark = l.mark.Join(m.Position)
 	l.shown = l.shown.Join(m.Shown)
+	if !m.Position.IsZero() {
+		l.claimed, l.claimedSince = l.claimed.Join(m.Position), now
+	}
 	for _, id := range m.Seen {
 		e := l.entry(id)
 		if e == nil {
@@ -250,7 +258,7 @@ func (l *Ledger) Reached(epoch tidegate.Epoch, pos tidegate.Position) {
 			for _, m := range l.marks() {
 				l.setAside(m, now)
 			}
-			l.mark, l.shown, l.catch = tidegate.Position{}, tidegate.Position{}, catchUp{}
+			l.mark, l.shown, l.claimed, l.catch = tidegate.Position{}, tidegate.Position{}, tidegate.Position{}, catchUp{}
 			l.dropIdle()
 		}
 		l.epoch, l.arrived = epoch, now

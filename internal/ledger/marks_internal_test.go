@@ -159,6 +159,7 @@ func TestParallelUse(t *testing.T) {
 		all.Go(func() {
 			for i := range 300 {
 				in := usual(mono.Now() + 1)
+				in.Nodes[0].Obs.Head = at(400)
 				switch node := 1 + i%2; (i + g) % 7 {
 				case 0:
 					l.Reached(first, at(uint64(80+i)))
@@ -184,7 +185,7 @@ func TestParallelUse(t *testing.T) {
 		}
 	}
 	in := usual(after())
-	in.Nodes[0].Obs.Asked = []uint64{0, 1, 2}
+	in.Nodes[0].Obs.Asked, in.Nodes[0].Obs.Head = []uint64{0, 1, 2}, at(400)
 	wants(t, l, in, Settled, 0)
 	if len(l.seen) != 0 || !l.mark.Covers(at(379)) {
 		t.Errorf("%+v", l)

@@ -147,7 +147,7 @@ func (l *Ledger) judge(t *freshness.Table, asks *Asks) Status {
 		l.epoch = t.Epoch
 	}
 	if l.epoch.Known() && l.epoch == t.Epoch && len(l.others) == 0 {
-		return Settled
+		return l.believe(t)
 	}
 	// An instance can learn late of a new history: only a look at the primary
 	// that was sent after the mark arrived may call it foreign.
@@ -157,6 +157,26 @@ func (l *Ledger) judge(t *freshness.Table, asks *Asks) Status {
 	}
 	return Changed
 }
+
+// believe reports Changed when a token requires what its history does not have: the
+// cluster went back, by a restored backup or by a crash that lost what had been
+// acknowledged, or the token was made up. No replica would ever have it.
+func (l *Ledger) believe(t *freshness.Table) Status {
+	p := t.PrimaryObs()
+	if l.claimed.IsZero() || p == nil || p.Sent <= l.claimedSince || p.Epoch != l.epoch {
+		return Settled
+	}
+	// A mark can be strict, "beyond the newest": its number is what there has to be.
+	if !p.Head.IsZero() && p.Head.Number() < l.claimed.Number() {
+		return Changed
+	}
+	l.claimed = tidegate.Position{}
+	return Settled
+}
+
+// Doubtful reports whether a token requires something of which no look at the primary
+// has shown yet that it can be there. Locked.
+func (l *Ledger) Doubtful() bool { return !l.claimed.IsZero() }
 
 // settleCatchUp joins the primary's position once a probe sent after the duty
 // arose shows the primary of its birth, and every transaction that may still
@@ -230,7 +250,7 @@ func (l *Ledger) Restart(epoch tidegate.Epoch, primary tidegate.Incarnation, new
 	if l.news != news {
 		return
 	}
-	l.mark, l.shown, l.others = tidegate.Position{}, tidegate.Position{}, nil
+	l.mark, l.shown, l.claimed, l.others = tidegate.Position{}, tidegate.Position{}, tidegate.Position{}, nil
 	l.dropIdle()
 	for i := range l.seen {
 		l.seen[i].since = 0

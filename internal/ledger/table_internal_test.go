@@ -32,6 +32,7 @@ type seenNode struct {
 	applied tidegate.Position
 	bound   tidegate.Position
 	ceiling tidegate.Position
+	head    tidegate.Position
 	sent    int64
 	down    bool
 	loose   bool
@@ -41,7 +42,7 @@ type seenNode struct {
 
 // primaryNode has flushed and shown everything up to a position.
 func primaryNode(upTo uint64, sent int64) seenNode {
-	return seenNode{id: idPrimary, primary: true, epoch: first, applied: at(upTo), bound: at(upTo), ceiling: at(upTo), sent: sent}
+	return seenNode{id: idPrimary, primary: true, epoch: first, applied: at(upTo), bound: at(upTo), ceiling: at(upTo), head: at(upTo), sent: sent}
 }
 
 // replicaNode has applied everything up to a position and nothing beyond.
@@ -59,7 +60,7 @@ func table(nodes ...seenNode) *freshness.Table {
 		}
 		o := &freshness.Observation{
 			Sent: s.sent, Incarnation: s.id, Role: tidegate.RoleReplica, Epoch: s.epoch,
-			Applied: s.applied, Bound: s.bound, Loose: s.loose, Ceiling: s.ceiling, Asked: s.asked, Running: s.running,
+			Applied: s.applied, Bound: s.bound, Loose: s.loose, Ceiling: s.ceiling, Head: s.head, Asked: s.asked, Running: s.running,
 		}
 		if s.primary {
 			o.Role = tidegate.RolePrimary

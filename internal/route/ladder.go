@@ -305,7 +305,12 @@ func (r *Router) primaryProof(tk *Ticket, t *freshness.Table, causal bool, asks 
 			return ledger.Settled, tidegate.Position{}
 		}
 	}
-	if t.Shown.Covers(l.Shown()) || !rules.PrimaryMustHaveShown.On() {
+	unshown := !t.Shown.Covers(l.Shown())
+	if l.Doubtful() && (causal || unshown) {
+		// If there is no such position this read, or those to come, need not wait for it.
+		r.facts.Demand(t.Primary, mono.Now())
+	}
+	if !unshown || !rules.PrimaryMustHaveShown.On() {
 		return ledger.Settled, tidegate.Position{}
 	}
 	return ledger.Open, l.Shown()

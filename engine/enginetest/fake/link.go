@@ -138,6 +138,7 @@ func (n *Node) observe(o *engine.Observation, m Mistakes) {
 	o.Epoch = tidegate.Epoch{System: n.c.system, Line: n.line}
 	if n.role == tidegate.RolePrimary {
 		o.Applied, o.Bound, o.Ceiling = at(n.flushed), at(n.flushed), at(len(n.log))
+		o.Head = at(len(n.log))
 		if m.CeilingIsFlushed {
 			o.Ceiling = o.Applied
 		}
