@@ -12,7 +12,7 @@
 //   - a [Session] is one user's or one job's causal history, and travels in a
 //     context by [WithSession];
 //   - a [Token] is that history on the wire, signed by a [Keyring] where it
-//     meets a client;
+//     meets a client, or kept in a [Store] by a [Keeper];
 //   - a [Decision] says where a read went and why, collected by [Observe];
 //   - the errors, which say what to do next.
 //

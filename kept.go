@@ -52,8 +52,14 @@ func (kp *keeping) leave() { <-kp.turn }
 // call it before they need its history. A session that cannot be loaded catches up
 // instead, so that the only error is the context's; without a Keeper it does nothing.
 func (s *Session) Load(ctx context.Context) error {
-	kp := s.kept
-	if kp == nil || kp.loaded.Load() {
+	if s.kept == nil { // short enough to be inlined: every read asks
+		return nil
+	}
+	return s.kept.load(ctx, s)
+}
+
+func (kp *keeping) load(ctx context.Context, s *Session) error {
+	if kp.loaded.Load() {
 		return nil
 	}
 	if err := kp.enter(ctx); err != nil {

@@ -74,6 +74,7 @@ func run(t *testing.T, p plan) (w *world) {
 		for _, g := range w.gates {
 			g.Close()
 		}
+		time.Sleep(time.Second) // answers of the store that nobody waits for any more
 	})
 	w.n.Runs = 1
 	return w

@@ -37,7 +37,7 @@
 // A request that never asks its context for the session leaves its response as it
 // was, so static files stay cacheable behind the middleware.
 //
-// What changes after the first byte cannot go out. It is counted, and told to
+// What changes after the first byte cannot go out. A [Store] keeps it; without one it is counted, and told to
 // Config.Late. The count can be too high, when something that was under way at the
 // first byte ends with no more than the token had said; it is never of requests
 // that did not use the session. Let handlers commit before they write. A connection
@@ -92,6 +92,13 @@
 // session catch up. So does one too many. It is never an error of the request, and
 // advances nothing that others share. A valid token of somebody else costs
 // freshness and shows nothing.
+//
+// # Sessions in a store
+//
+// A [Store] among the sources keeps sessions on the server's side, under a key of the
+// application's. The token then goes out with the response only where the store could
+// not keep it, and cookies that a request brings are deleted once the store has what
+// they say. A header cannot be deleted, so it is answered by one.
 //
 // # Calls to other services
 //

@@ -28,11 +28,32 @@ func BenchmarkRequest(b *testing.B) {
 		note(r.Context(), at(commits))
 		w.WriteHeader(http.StatusNoContent)
 	}
+	// As an adapter does with a session that is kept in a store.
+	readsKept := func(w http.ResponseWriter, r *http.Request) {
+		s := tidegate.SessionFrom(r.Context())
+		if err := s.Load(r.Context()); err != nil {
+			b.Error(err)
+		}
+		note(r.Context(), seen(1))
+		s.EndRead()
+		w.WriteHeader(http.StatusNoContent)
+	}
+	writesKept := func(w http.ResponseWriter, r *http.Request) {
+		s := tidegate.SessionFrom(r.Context())
+		if err := s.BeginWrite(r.Context()); err != nil {
+			b.Error(err)
+		}
+		commits++
+		note(r.Context(), at(commits))
+		s.EndWrite()
+		w.WriteHeader(http.StatusNoContent)
+	}
 	token := sign(b, at(10), seen(1))
 	for _, c := range []struct {
 		name    string
 		source  httpgate.Source
 		bare    bool
+		kept    bool
 		token   string
 		handler http.HandlerFunc
 	}{
@@ -45,16 +66,26 @@ func BenchmarkRequest(b *testing.B) {
 		{name: "cookie/idle", source: httpgate.Cookie(httpgate.CookieConfig{}), token: token, handler: idle},
 		{name: "cookie/read", source: httpgate.Cookie(httpgate.CookieConfig{}), token: token, handler: reads},
 		{name: "cookie/write", source: httpgate.Cookie(httpgate.CookieConfig{}), token: token, handler: writes},
+		{name: "store in memory/idle", kept: true, handler: idle},
+		{name: "store in memory/read", kept: true, handler: readsKept},
+		{name: "store in memory/write", kept: true, handler: writesKept},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			var h http.Handler = c.handler
 			if !c.bare {
-				h = newGate(b, func(cfg *httpgate.Config) { cfg.Sources = []httpgate.Source{c.source} }).Wrap(h)
+				sources := []httpgate.Source{c.source}
+				if c.kept {
+					sources = []httpgate.Source{storeSource(b, newStore(b)), httpgate.Header("")}
+				}
+				h = newGate(b, func(cfg *httpgate.Config) { cfg.Sources = sources }).Wrap(h)
 			}
 			r := request()
 			if c.token != "" {
 				r = request(c.token)
 				r.Header.Set("Cookie", cookieName(1)+"="+c.token)
+			}
+			if c.kept {
+				r.Header.Set("Cookie", "login=ann")
 			}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -40,7 +40,7 @@ func counter(t *testing.T, db *tidegatetest.Cluster) http.Handler {
 	n := 0
 	m := newGate(t, func(cfg *httpgate.Config) {
 		cfg.Clusters = []string{"test"}
-		cfg.Sources = []httpgate.Source{httpgate.Header(""), httpgate.Cookie(httpgate.CookieConfig{Insecure: true})}
+		cfg.Sources = []httpgate.Source{storeSource(t, newStore(t)), httpgate.Header(""), httpgate.Cookie(httpgate.CookieConfig{Insecure: true})}
 		cfg.VisitorReads = true
 	})
 	return m.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -83,6 +83,9 @@ func TestParallelRequestsStayMonotonic(t *testing.T) {
 				t.Fatal(err)
 			}
 			return &http.Client{Transport: jar}
+		},
+		"store": func(n http.RoundTripper) *http.Client {
+			return &http.Client{Transport: loginTransport{n, "ann"}}
 		},
 	} {
 		for seed := range uint64(6) {

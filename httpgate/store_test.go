@@ -69,15 +69,18 @@ func storeSource(t testing.TB, store tidegate.Store) httpgate.Source {
 
 // loggedIn is a client that keeps nothing but the login, if there is no jar.
 func loggedIn(name string, jar http.CookieJar) *http.Client {
-	return &http.Client{Jar: jar, Transport: loginTransport(name)}
+	return &http.Client{Jar: jar, Transport: loginTransport{http.DefaultTransport, name}}
 }
 
-type loginTransport string
+type loginTransport struct {
+	base http.RoundTripper
+	name string
+}
 
 func (l loginTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.AddCookie(&http.Cookie{Name: "login", Value: string(l)})
-	return http.DefaultTransport.RoundTrip(r)
+	r.AddCookie(&http.Cookie{Name: "login", Value: l.name})
+	return l.base.RoundTrip(r)
 }
 
 // A client that keeps nothing sees its writes on another instance, and no other
