@@ -48,6 +48,8 @@ type class struct {
 	waitSet          bool
 	budget           time.Duration
 	anyStaleness     bool
+	breach           Breach
+	breaches         int   // options that say what to do on one
 	err              error // of the declaration
 }
 
@@ -108,6 +110,54 @@ func Within(d time.Duration) Budget { return Budget{d: d} }
 // AnyStaleness allows an answer of any age. It has to be spelled out.
 func AnyStaleness() Budget { return Budget{any: true} }
 
+// Breach is what a relaxed read does whose budget no replica can be proven to keep
+// within the wait.
+type Breach uint8
+
+const (
+	// BreachPrimary reads from the primary, within the cluster's fallback limit; beyond
+	// it the read fails with an [OverloadedError].
+	BreachPrimary Breach = iota
+	// BreachStaleWhenShed reads from the primary, and beyond the limit from a replica;
+	// the decision says that the answer is stale.
+	BreachStaleWhenShed
+	// BreachStale reads from a replica, however old its answer; the decision says that it
+	// is stale.
+	BreachStale
+	// BreachFail fails with a [NotFreshError].
+	BreachFail
+)
+
+// String returns "primary", "stale-when-shed", "stale" or "fail".
+func (b Breach) String() string {
+	switch b {
+	case BreachStaleWhenShed:
+		return "stale-when-shed"
+	case BreachStale:
+		return "stale"
+	case BreachFail:
+		return "fail"
+	default:
+		return "primary"
+	}
+}
+
+// BreachOption is returned by [ServeStale], [StaleWhenShed] and [FailWhenStale].
+type BreachOption Breach
+
+func (o BreachOption) applyRelaxed(c *class) { c.breach, c.breaches = Breach(o), c.breaches+1 }
+
+// ServeStale lets a relaxed read be answered by a replica that is older than the
+// budget, or of unknown age, rather than by the primary. [Decision].Stale marks it.
+func ServeStale() BreachOption { return BreachOption(BreachStale) }
+
+// StaleWhenShed lets a relaxed read be answered by such a replica when as many reads as
+// may have fallen back to the primary. [Decision].Stale marks it.
+func StaleWhenShed() BreachOption { return BreachOption(BreachStaleWhenShed) }
+
+// FailWhenStale lets a relaxed read fail rather than use the primary.
+func FailWhenStale() BreachOption { return BreachOption(BreachFail) }
+
 // Strong declares a class for reads whose answer decides something: presence or
 // absence, a permission, money, anything that a write will be based on. They are
 // answered by the primary.
@@ -166,6 +216,9 @@ func (c Class) Budget() (d time.Duration, anyAge bool) {
 	return k.budget, k.anyStaleness
 }
 
+// OnBreach returns what a relaxed read does when its budget cannot be kept.
+func (c Class) OnBreach() Breach { return c.get().breach }
+
 // Err returns an error that wraps [ErrClass] when the declaration cannot be
 // used, and nil otherwise. Reads of such a class fail with it.
 func (c Class) Err() error { return c.get().err }
@@ -181,6 +234,10 @@ func (c *class) check() error {
 		return fmt.Errorf("%w: class %q has the negative wait %v; use zero for no wait", ErrClass, c.name, c.wait)
 	case c.need == NeedRelaxed && !c.anyStaleness && c.budget <= 0:
 		return fmt.Errorf("%w: class %q has the budget %v; use a positive duration or AnyStaleness()", ErrClass, c.name, c.budget)
+	case c.breaches > 1:
+		return fmt.Errorf("%w: class %q says more than once what to do when its budget cannot be kept; leave one of ServeStale, StaleWhenShed and FailWhenStale", ErrClass, c.name)
+	case c.breaches > 0 && c.anyStaleness:
+		return fmt.Errorf("%w: class %q allows any staleness, so it has no budget to be broken; leave out %v", ErrClass, c.name, c.breach)
 	}
 	return nil
 }

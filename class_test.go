@@ -80,6 +80,8 @@ func TestClassErr(t *testing.T) {
 		{tidegate.Relaxed("board", "w", tidegate.Within(0)), []string{`"board"`, "budget 0s"}},
 		{tidegate.Relaxed("board", "w", tidegate.Within(-time.Second)), []string{`"board"`, "budget -1s"}},
 		{tidegate.Relaxed("board", "w", tidegate.Budget{}), []string{`"board"`, "budget 0s"}},
+		{tidegate.Relaxed("board", "w", tidegate.AnyStaleness(), tidegate.ServeStale()), []string{`"board"`, "any staleness", "leave out stale"}},
+		{tidegate.Relaxed("board", "w", tidegate.Within(1), tidegate.FailWhenStale(), tidegate.ServeStale()), []string{`"board"`, "more than once"}},
 	} {
 		err := c.class.Err()
 		if !errors.Is(err, tidegate.ErrClass) {
@@ -90,6 +92,28 @@ func TestClassErr(t *testing.T) {
 			if !strings.Contains(err.Error(), s) {
 				t.Errorf("error %q does not say %q", err, s)
 			}
+		}
+	}
+}
+
+func TestOnBreach(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[tidegate.Breach]tidegate.Class{
+		tidegate.BreachPrimary:       tidegate.Relaxed("board", "w", tidegate.Within(1)),
+		tidegate.BreachStaleWhenShed: tidegate.Relaxed("board", "w", tidegate.Within(1), tidegate.StaleWhenShed()),
+		tidegate.BreachStale:         tidegate.Relaxed("board", "w", tidegate.Within(1), tidegate.ServeStale()),
+		tidegate.BreachFail:          tidegate.Relaxed("board", "w", tidegate.Within(1), tidegate.FailWhenStale()),
+	} {
+		if got := c.OnBreach(); got != want || c.Err() != nil {
+			t.Errorf("%v, want %v, %v", got, want, c.Err())
+		}
+	}
+	if got := tidegate.Causal.OnBreach(); got != tidegate.BreachPrimary {
+		t.Errorf("causal: %v", got)
+	}
+	for b, want := range []string{"primary", "stale-when-shed", "stale", "fail"} {
+		if got := tidegate.Breach(b).String(); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -41,11 +41,16 @@ const (
 	// ReasonShadow: the [Rollout] asks only where the read would have gone; see
 	// Decision.ShadowNode.
 	ReasonShadow
+	// ReasonStale: no replica keeps the class's budget, and the class takes what there is.
+	ReasonStale
+	// ReasonShed: no replica qualified, and the primary had no room for one more read in
+	// a replica's place.
+	ReasonShed
 )
 
 var reasonNames = [...]string{
 	"none", "stayed", "covered", "within-budget", "strong", "no-session", "no-replica", "behind", "history-changed", "replica-failed",
-	"predicted", "rollout", "shadow",
+	"predicted", "rollout", "shadow", "stale", "shed",
 }
 
 // String returns the reason as a word for logs and metrics.
@@ -80,6 +85,11 @@ type Decision struct {
 	// Unproven tells that the answer could not be proven to be as new as the
 	// class asks. It was given by the primary and is counted.
 	Unproven bool
+	// Stale tells that the answer may be older than the class's budget, as the class
+	// allows; see [ServeStale] and [StaleWhenShed].
+	Stale bool
+	// Queued is the time spent waiting for room on the primary.
+	Queued time.Duration
 	// Retries counts the attempts before this one.
 	Retries int
 	// ShadowNode and ShadowReason say, with [ReasonShadow], to which replica the
@@ -103,6 +113,9 @@ func (d Decision) String() string {
 	if d.Waited > 0 {
 		fmt.Fprintf(&b, ", waited %v", d.Waited.Round(time.Microsecond))
 	}
+	if d.Queued > 0 {
+		fmt.Fprintf(&b, ", queued %v", d.Queued.Round(time.Microsecond))
+	}
 	if d.StalenessKnown {
 		fmt.Fprintf(&b, ", at most %v old", d.Staleness.Round(time.Microsecond))
 	}
@@ -115,6 +128,9 @@ func (d Decision) String() string {
 	}
 	if d.Retries > 0 {
 		fmt.Fprintf(&b, ", after %d failed", d.Retries)
+	}
+	if d.Stale {
+		b.WriteString(", STALE")
 	}
 	if d.Unproven {
 		b.WriteString(", UNPROVEN")

@@ -23,6 +23,8 @@ func TestReasonString(t *testing.T) {
 		tidegate.ReasonPredicted:      "predicted",
 		tidegate.ReasonRollout:        "rollout",
 		tidegate.ReasonShadow:         "shadow",
+		tidegate.ReasonStale:          "stale",
+		tidegate.ReasonShed:           "shed",
 		200:                           "reason-200",
 	} {
 		if got := reason.String(); got != want {
@@ -30,7 +32,7 @@ func TestReasonString(t *testing.T) {
 		}
 	}
 	// A reason that is added gets a name of its own, and an entry above.
-	if got, want := (tidegate.ReasonShadow + 1).String(), "reason-13"; got != want {
+	if got, want := (tidegate.ReasonShed + 1).String(), "reason-15"; got != want {
 		t.Errorf("the reason after the last one is %q, want %q", got, want)
 	}
 }
@@ -64,6 +66,10 @@ func TestDecisionString(t *testing.T) {
 				Required: tidegate.At(9), Observed: tidegate.At(12), Waited: time.Millisecond, StalenessKnown: true, Retries: 2, Unproven: true,
 			},
 			"causal read of main: primary a (replica-failed), required 9, had 12, waited 1ms, at most 0s old, after 2 failed, UNPROVEN",
+		},
+		{
+			tidegate.Decision{Cluster: "main", Node: "b", Role: tidegate.RoleReplica, Class: board, Reason: tidegate.ReasonStale, Queued: 50 * time.Millisecond, Stale: true},
+			"board (relaxed) read of main: replica b (stale), queued 50ms, STALE",
 		},
 		{
 			tidegate.Decision{Cluster: "main", Node: "a", Role: tidegate.RolePrimary, Reason: tidegate.ReasonShadow, ShadowNode: "b", ShadowReason: tidegate.ReasonCovered},

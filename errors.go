@@ -12,6 +12,8 @@ var (
 	ErrNoPrimary = errors.New("tidegate: no primary is known; retry when one has been promoted or is reachable again")
 	// ErrNotFresh means that no node could be proven to have what the read needs. See [NotFreshError].
 	ErrNotFresh = errors.New("tidegate: no node provably has what this read needs")
+	// ErrOverloaded means that as many reads as may have fallen back to the primary. See [OverloadedError].
+	ErrOverloaded = errors.New("tidegate: no replica qualifies, and as many reads as may are on the primary in their place")
 	// ErrReadOnly means that a statement tried to write through a Read handle.
 	ErrReadOnly = errors.New("tidegate: a Read handle cannot write; use Write()")
 	// ErrClosed means that the routed database has been closed.
@@ -39,6 +41,28 @@ var (
 	// ErrTokenTooLarge means that a token exceeds its size bound.
 	ErrTokenTooLarge = fmt.Errorf("%w: too large", ErrToken)
 )
+
+// OverloadedError says that a read was sent away: no replica qualified, and the primary
+// had no room for reads that fall back to it. It wraps [ErrOverloaded].
+type OverloadedError struct {
+	// Cluster is the cluster's name.
+	Cluster string
+	// Class is what the read asked for.
+	Class Class
+	// Queued is how long the read waited for room.
+	Queued time.Duration
+	// RetryAfter is when a replica is expected to qualify, or where nobody can tell as
+	// long as a read may queue: before that another attempt would only add to the load.
+	RetryAfter time.Duration
+}
+
+// Error implements error.
+func (e *OverloadedError) Error() string {
+	return fmt.Sprintf("%v: cluster %s, class %s, queued %v; retry after %v", ErrOverloaded, e.Cluster, e.Class, e.Queued, e.RetryAfter)
+}
+
+// Unwrap makes errors.Is see [ErrOverloaded].
+func (e *OverloadedError) Unwrap() error { return ErrOverloaded }
 
 // NotFreshError says what a read needed and what was there. It wraps
 // [ErrNotFresh], and [ErrNoPrimary] when the primary could not be used either.

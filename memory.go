@@ -89,7 +89,7 @@ func (m *MemoryStore) Save(_ context.Context, key string, s Saving) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.use(key, time.Now())
-	e.tokens = slices.DeleteFunc(e.tokens, func(t KeptToken) bool { return slices.Contains(s.Forget, t.Name) })
+	e.tokens = slices.DeleteFunc(e.tokens, func(t KeptToken) bool { return t.Name == s.Add.Name || slices.Contains(s.Forget, t.Name) })
 	if len(e.tokens) >= MaxKept {
 		e.tokens, e.birth, e.whole = nil, rand.Text(), false
 	}

@@ -52,6 +52,9 @@ type stats struct {
 	Waits             uint64 `json:"waits_total"`
 	Fallbacks         uint64 `json:"fallbacks_total"`
 	Predicted         uint64 `json:"predicted_total"`
+	Queued            uint64 `json:"queued_total"`
+	Shed              uint64 `json:"shed_total"`
+	Stale             uint64 `json:"stale_total"`
 	Unproven          uint64 `json:"unproven_total"`
 	Refused           uint64 `json:"refused_total"`
 	Sessionless       uint64 `json:"sessionless_reads_total"`
@@ -80,7 +83,8 @@ func clusterOf(s engine.Status) cluster {
 		Cluster: s.Cluster, Epoch: epochOf(s.Epoch), Primary: text(s.Primary), Conflict: s.Conflict,
 		Shown: known(s.Shown.String(), !s.Shown.IsZero()), Rollout: s.Rollout.String(), Nodes: []node{},
 		Stats: stats{
-			Waits: s.Stats.Waits, Fallbacks: s.Stats.Fallbacks, Predicted: s.Stats.Predicted, Unproven: s.Stats.Unproven,
+			Waits: s.Stats.Waits, Fallbacks: s.Stats.Fallbacks, Predicted: s.Stats.Predicted,
+			Queued: s.Stats.Queued, Shed: s.Stats.Shed, Stale: s.Stats.Stale, Unproven: s.Stats.Unproven,
 			Refused: s.Stats.Refused, Sessionless: s.Stats.Sessionless, SessionlessWrites: s.Stats.SessionlessWrites,
 			HistoryChanged: s.Stats.HistoryChanged, Shadowed: s.Stats.Shadowed, ShadowReplica: s.Stats.ShadowReplica,
 			Probes: s.Stats.Probes, DemandProbes: s.Stats.DemandProbes,

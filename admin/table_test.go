@@ -26,7 +26,7 @@ func TestFieldNames(t *testing.T) {
 		}{
 			{"cluster", c, "cluster conflict epoch nodes primary rollout shown stats"},
 			{"node", item(t, c["nodes"], "node", "p"), "applied apply_delay_ms demand_probes_total epoch error failed_for_ms incarnation interval_probes_total lag_engine_units node probe_age_ms reads_in_flight role staleness_ms usable zone"},
-			{"stats", c["stats"].(map[string]any), "demand_probes_total fallbacks_total history_changed_total interval_probes_total predicted_total refused_total sessionless_reads_total sessionless_writes_total shadow_replica_total shadowed_total unproven_total waits_total"},
+			{"stats", c["stats"].(map[string]any), "demand_probes_total fallbacks_total history_changed_total interval_probes_total predicted_total queued_total refused_total sessionless_reads_total sessionless_writes_total shadow_replica_total shadowed_total shed_total stale_total unproven_total waits_total"},
 			{"epoch", c["epoch"].(map[string]any), "line system"},
 			{"explanation", e, "class cluster need nodes required session"},
 			{"verdict", item(t, e["nodes"], "node", "p"), "applied eligible node probe_age_ms reads_in_flight role staleness_ms why"},

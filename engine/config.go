@@ -73,6 +73,14 @@ type Config struct {
 	DemandRate float64
 	// DemandBurst is how many of them may follow each other at once. Zero means 8.
 	DemandBurst int
+	// Fallbacks bounds the causal and relaxed reads that are on the primary at one time
+	// for want of a replica. Others queue, for FallbackWait at most and half of what
+	// their context leaves; then they fail with a [tidegate.OverloadedError], or are
+	// answered as their class says. Strong reads, reads without a session and writes
+	// are not bounded. Zero means no bound: an adapter knows its pools.
+	Fallbacks int
+	// FallbackWait is how long a read may queue for the primary. Zero means 50ms.
+	FallbackWait time.Duration
 	// Rollout says which reads are routed to replicas. The zero Rollout routes all;
 	// [Core.SetRollout] changes it.
 	Rollout tidegate.Rollout
@@ -91,6 +99,7 @@ func (c Config) withDefaults() Config {
 	}
 	set(&c.Wait, 20*time.Millisecond)
 	set(&c.ProofWait, time.Second)
+	set(&c.FallbackWait, 50*time.Millisecond)
 	set(&c.ProbeInterval, 100*time.Millisecond)
 	set(&c.ProbeTimeout, time.Second)
 	if c.DemandRate == 0 {
@@ -131,13 +140,16 @@ func (c Config) validate() error {
 	for _, d := range []struct {
 		field string
 		v     time.Duration
-	}{{"ProofWait", c.ProofWait}, {"ProbeInterval", c.ProbeInterval}, {"ProbeTimeout", c.ProbeTimeout}} {
+	}{{"ProofWait", c.ProofWait}, {"FallbackWait", c.FallbackWait}, {"ProbeInterval", c.ProbeInterval}, {"ProbeTimeout", c.ProbeTimeout}} {
 		if d.v < time.Millisecond || d.v > time.Hour {
 			return bad(d.field, "is %v; use 1ms to 1h", d.v)
 		}
 	}
 	if c.Wait > time.Hour {
 		return bad("Wait", "is %v; use at most 1h", c.Wait)
+	}
+	if c.Fallbacks < 0 {
+		return bad("Fallbacks", "is %d; use a positive number of reads, or zero for no bound", c.Fallbacks)
 	}
 	if !(c.DemandRate > 0) || c.DemandRate > 1e5 {
 		return bad("DemandRate", "is %v probes per second; use more than 0 and at most 100000", c.DemandRate)

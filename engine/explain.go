@@ -84,6 +84,7 @@ func (c *Core) Stats() Stats {
 		Waits: s.Waits.Load(), Fallbacks: s.Fallbacks.Load(), Unproven: s.Unproven.Load(),
 		Sessionless: s.Sessionless.Load(), Refused: s.Refused.Load(), HistoryChanged: s.Changed.Load(), SessionlessWrites: c.sessionlessWrites.Load(),
 		Predicted: s.Predicted.Load(), Shadowed: s.Shadowed.Load(), ShadowReplica: s.ShadowReplica.Load(),
+		Queued: s.Queued.Load(), Shed: s.Shed.Load(), Stale: s.Stale.Load(),
 	}
 	for i := range MaxNodes {
 		t, d := c.watcher.Counts(i)
@@ -115,6 +116,12 @@ type Stats struct {
 	// Predicted counts causal reads that went to the primary at once because every
 	// replica was expected to need longer than they may wait. They are Fallbacks too.
 	Predicted uint64
+	// Queued counts reads that waited for room on the primary, Shed those of them that
+	// got none: they failed with an OverloadedError, or are among Stale.
+	Queued, Shed uint64
+	// Stale counts relaxed reads that were answered beyond their budget, as their class
+	// allows.
+	Stale uint64
 	// Shadowed counts the reads under tidegate.RolloutShadow, ShadowReplica those of
 	// them that a replica would have answered.
 	Shadowed, ShadowReplica uint64

@@ -40,8 +40,9 @@ func (rd *Read) Primary() bool { return rd.ticket.Role == tidegate.RolePrimary }
 func (rd *Read) Captures() bool { return rd.Primary() && rd.ticket.Ledger != nil }
 
 // Begin decides where a read of the class goes for the context's session. It
-// may wait. Errors wrap [tidegate.ErrNotFresh], [tidegate.ErrClass],
-// [tidegate.ErrClosed] or are the context's; the read is over then.
+// may wait. Errors wrap [tidegate.ErrNotFresh], [tidegate.ErrOverloaded],
+// [tidegate.ErrClass], [tidegate.ErrClosed] or are the context's; the read is over
+// then.
 func (c *Core) Begin(ctx context.Context, class tidegate.Class, rd *Read) error {
 	if !rd.begun {
 		if err := class.Err(); err != nil {
@@ -64,7 +65,7 @@ func (c *Core) Begin(ctx context.Context, class tidegate.Class, rd *Read) error 
 		return tidegate.ErrClosed
 	}
 	err := c.router.Begin(ctx, &rd.ticket)
-	if err != nil && errors.Is(err, tidegate.ErrNotFresh) {
+	if err != nil && (errors.Is(err, tidegate.ErrNotFresh) || errors.Is(err, tidegate.ErrOverloaded)) {
 		c.decided(ctx, rd) // nowhere
 	}
 	return err

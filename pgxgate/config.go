@@ -59,6 +59,15 @@ type Config struct {
 	// the bulkhead between reads that fall back and writes. Zero means half of
 	// the node's MaxConns, at least one.
 	PrimaryReads int32
+	// FallbackReads bounds the reads that are on the primary at one time for want of a
+	// replica, so that strong reads find room among the PrimaryReads however far
+	// replicas are behind. Others queue; see FallbackWait. Zero means three quarters of
+	// PrimaryReads, at least one.
+	FallbackReads int32
+	// FallbackWait is how long such a read may queue, and at most half of what its
+	// context leaves. Then it fails with a [tidegate.OverloadedError], or is answered by
+	// a replica as its class says: see [tidegate.StaleWhenShed]. Zero means 50ms.
+	FallbackWait time.Duration
 	// ReadUser and ReadPassword, if set, are the role that Read handles connect
 	// as, on every node. It should only be able to read.
 	ReadUser, ReadPassword string
@@ -144,6 +153,12 @@ func (c *Config) validate() error {
 	}
 	if c.AsyncCommits > AsyncPossible {
 		return configError("AsyncCommits", "is %d; use AsyncAuto, AsyncAbsent or AsyncPossible", c.AsyncCommits)
+	}
+	if c.FallbackReads < 0 {
+		return configError("FallbackReads", "is %d; use a positive number of reads, or zero for the default", c.FallbackReads)
+	}
+	if c.PrimaryReads > 0 && c.FallbackReads > c.PrimaryReads {
+		return configError("FallbackReads", "is %d, more than Config.PrimaryReads, which is %d; strong reads would queue behind reads that fall back", c.FallbackReads, c.PrimaryReads)
 	}
 	if c.PrimaryReads < 0 {
 		return configError("PrimaryReads", "is %d; use a positive number of connections, or zero for the default", c.PrimaryReads)

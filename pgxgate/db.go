@@ -59,7 +59,12 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if db.nodes, known, err = db.meet(listed); err != nil {
 		return nil, err
 	}
+	fallbacks := cfg.FallbackReads
+	if fallbacks == 0 {
+		fallbacks = db.fallbackReads()
+	}
 	if db.core, err = engine.New(engine.Config{
+		Fallbacks: int(fallbacks), FallbackWait: cfg.FallbackWait,
 		Cluster: cfg.Cluster, Nodes: known, Zone: cfg.Zone, Wait: cfg.Wait, ProofWait: cfg.ProofWait, ProbeInterval: cfg.ProbeInterval,
 		ProbeTimeout: cfg.ProbeTimeout, DemandRate: cfg.DemandRate, DemandBurst: cfg.DemandBurst,
 		Rollout: cfg.Rollout, Hooks: cfg.Hooks, Logger: cfg.Logger,

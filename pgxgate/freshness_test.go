@@ -224,6 +224,52 @@ func TestAllReplicasBehind(t *testing.T) {
 	}
 }
 
+// TestFallbackLimit lets one read be on the primary for want of a replica: the next one
+// is sent away in time, and neither strong reads nor writes queue behind it.
+func TestFallbackLimit(t *testing.T) {
+	c := cluster(t)
+	db := open(t, c, func(cfg *pgxgate.Config) {
+		cfg.PrimaryReads, cfg.FallbackReads, cfg.FallbackWait, cfg.Wait = 2, 1, 30*time.Millisecond, -1
+	})
+	for _, r := range c.Replicas() {
+		pause(t, r)
+	}
+	ctx, seen := inSession(t)
+	k := key(t)
+	must[any](t)(db.Write().Exec(ctx, update, k, 7))
+	holder := must[*pgxgate.Conn](t)(db.Acquire(ctx, tidegate.Causal))
+	var v int64
+	read := func(class tidegate.Class) error { return db.Read(class).QueryRow(ctx, get, k).Scan(&v) }
+	var over *tidegate.OverloadedError
+	if err := read(tidegate.Causal); !errors.As(err, &over) || over.Queued < 30*time.Millisecond || over.RetryAfter < 30*time.Millisecond {
+		t.Errorf("the second one: %v", err)
+	}
+	if d, _ := seen.Last(); d.Reason != tidegate.ReasonShed || d.Node != "" {
+		t.Errorf("decision %v", d)
+	}
+	stale := tidegate.Relaxed("stale", "test", tidegate.Within(time.Nanosecond), tidegate.StaleWhenShed())
+	if err := read(stale); err != nil || v != 0 {
+		t.Errorf("got %d from a replica that is behind, error %v", v, err)
+	}
+	if d, _ := seen.Last(); !d.Stale || d.Role != tidegate.RoleReplica {
+		t.Errorf("decision %v", d)
+	}
+	if err := read(tidegate.Strong("strong", "test")); err != nil || v != 7 {
+		t.Errorf("a strong read: got %d, error %v", v, err)
+	}
+	if d, _ := seen.Last(); d.Queued != 0 || d.Role != tidegate.RolePrimary {
+		t.Errorf("decision %v", d)
+	}
+	must[any](t)(db.Write().Exec(ctx, update, k, 8))
+	holder.Release()
+	if err := read(tidegate.Causal); err != nil || v != 8 {
+		t.Errorf("when there is room again: got %d, error %v", v, err)
+	}
+	if st := db.Stats(); st.Shed != 2 || st.Stale != 1 || st.Queued != 2 {
+		t.Errorf("%+v", st)
+	}
+}
+
 func TestOneNodeWithoutReplicas(t *testing.T) {
 	c := cluster(t)
 	db := open(t, c, func(cfg *pgxgate.Config) { cfg.Nodes = cfg.Nodes[:1] })

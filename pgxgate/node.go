@@ -101,6 +101,15 @@ func (n *node) acquire(ctx context.Context, u use) (*pgxpool.Conn, error) {
 	return c, err
 }
 
+// primaryReads is how many connections Read handles have to the node while it is the
+// primary.
+func (n *node) primaryReads() int32 {
+	if c := n.db.cfg.PrimaryReads; c != 0 {
+		return c
+	}
+	return max(1, n.base.MaxConns/2)
+}
+
 // config returns the user's configuration with our hooks behind the user's.
 func (n *node) config(u use) *pgxpool.Config {
 	cfg := n.base.Copy()
@@ -115,10 +124,7 @@ func (n *node) config(u use) *pgxpool.Config {
 		}
 	}
 	if u == primaryReads {
-		cfg.MaxConns = n.db.cfg.PrimaryReads
-		if cfg.MaxConns == 0 {
-			cfg.MaxConns = max(1, n.base.MaxConns/2)
-		}
+		cfg.MaxConns = n.primaryReads()
 		cfg.MinConns, cfg.MinIdleConns = min(cfg.MinConns, cfg.MaxConns), min(cfg.MinIdleConns, cfg.MaxConns)
 	}
 	dialed := cfg.ConnConfig.AfterNetConnect

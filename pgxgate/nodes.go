@@ -43,6 +43,16 @@ func (db *DB) meet(given []Node) ([]*node, []engine.Node, error) {
 	return nodes, known, nil
 }
 
+// fallbackReads is the default of Config.FallbackReads: any of the nodes can become
+// the primary.
+func (db *DB) fallbackReads() int32 {
+	least := db.nodes[0].primaryReads()
+	for _, n := range db.nodes {
+		least = min(least, n.primaryReads())
+	}
+	return max(1, least*3/4)
+}
+
 // warm looks at the nodes that are new, all at once, so that they are connected to:
 // until the watcher has looked at one it is nobody's primary, and gets no reads. One
 // that cannot be reached now joins all the same. The caller holds db.mu.

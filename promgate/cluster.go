@@ -26,8 +26,9 @@ type cluster struct {
 	shadow              [roles]byReason
 	waits               [roles]prometheus.Counter
 	waitSeconds         [roles]prometheus.Observer
+	queueSeconds        [roles]prometheus.Observer
 
-	sessionless, refused, historyChanged, retries prometheus.Counter
+	sessionless, refused, shed, stale, historyChanged, retries prometheus.Counter
 
 	// gone are the nodes that were removed last, guarded by the collector's mu: a
 	// read or a probe that was under way then must not bring their series back.
@@ -133,6 +134,7 @@ func (c *Collector) newCluster(name string) *cluster {
 	k := &cluster{
 		name: name, sessionless: c.m.sessionless.WithLabelValues(of), refused: c.m.refused.WithLabelValues(of),
 		historyChanged: c.m.historyChanged.WithLabelValues(of), retries: c.m.retries.WithLabelValues(of),
+		shed: c.m.shed.WithLabelValues(of), stale: c.m.stale.WithLabelValues(of),
 	}
 	k.classes.Store(&map[string]*class{})
 	k.nodes.Store(&map[string]prometheus.Counter{})
@@ -145,6 +147,7 @@ func (c *Collector) newCluster(name string) *cluster {
 	}
 	for r, role := range roleNames {
 		k.waits[r], k.waitSeconds[r] = c.m.waits.WithLabelValues(of, role), c.m.waitSeconds.WithLabelValues(of, role)
+		k.queueSeconds[r] = c.m.queueSeconds.WithLabelValues(of, role)
 		k.shadow[r].of = func(reason string) prometheus.Counter { return c.m.shadow.WithLabelValues(of, role, reason) }
 	}
 	return k

@@ -47,6 +47,10 @@ func TestDecisions(t *testing.T) {
 	on(primary, tidegate.Causal, tidegate.ReasonShadow, func(d *tidegate.Decision) { d.ShadowNode, d.ShadowReason = "r1", tidegate.ReasonCovered })
 	on(primary, tidegate.Causal, tidegate.ReasonShadow, func(d *tidegate.Decision) { d.ShadowReason = tidegate.ReasonBehind })
 	on(none, tidegate.Causal, tidegate.ReasonBehind, waited)
+	queued := func(d *tidegate.Decision) { d.Queued = 20 * time.Millisecond }
+	on(none, tidegate.Causal, tidegate.ReasonShed, queued)
+	on(none, tidegate.Causal, tidegate.ReasonShed, queued)
+	on(replica, dashboard, tidegate.ReasonStale, queued, func(d *tidegate.Decision) { d.Stale = true })
 
 	same(t, c, `
 		reads_total{class="causal",cluster="main",reason="behind",role="none"} 1
@@ -58,14 +62,16 @@ func TestDecisions(t *testing.T) {
 		reads_total{class="causal",cluster="main",reason="replica-failed",role="primary"} 1
 		reads_total{class="causal",cluster="main",reason="rollout",role="primary"} 1
 		reads_total{class="causal",cluster="main",reason="shadow",role="primary"} 2
+		reads_total{class="causal",cluster="main",reason="shed",role="none"} 2
 		reads_total{class="causal",cluster="main",reason="stayed",role="replica"} 2
 		reads_total{class="claim",cluster="main",reason="strong",role="primary"} 2
 		reads_total{class="dashboard",cluster="main",reason="no-replica",role="primary"} 1
+		reads_total{class="dashboard",cluster="main",reason="stale",role="replica"} 1
 		reads_total{class="dashboard",cluster="main",reason="within-budget",role="replica"} 1
 	`, "reads_total")
 	same(t, c, `
 		node_reads_total{cluster="main",node="p"} 11
-		node_reads_total{cluster="main",node="r1"} 4
+		node_reads_total{cluster="main",node="r1"} 5
 		read_retries_total{cluster="main"} 2
 		read_waits_total{cluster="main",role="none"} 1
 		read_waits_total{cluster="main",role="primary"} 1
@@ -73,6 +79,8 @@ func TestDecisions(t *testing.T) {
 		reads_history_changed_total{cluster="main"} 1
 		reads_refused_total{cluster="main"} 1
 		reads_sessionless_total{cluster="main"} 1
+		reads_shed_total{cluster="main"} 2
+		reads_stale_total{cluster="main"} 1
 		reads_unproven_total{cluster="main",reason="behind"} 0
 		reads_unproven_total{cluster="main",reason="history-changed"} 1
 		reads_unproven_total{cluster="main",reason="no-replica"} 0
@@ -86,8 +94,11 @@ func TestDecisions(t *testing.T) {
 		replica_fallback_total{cluster="main",reason="replica-failed"} 1
 		shadow_reads_total{cluster="main",reason="behind",role="none"} 1
 		shadow_reads_total{cluster="main",reason="covered",role="replica"} 1
-	`, "node_reads_total", "read_retries_total", "read_waits_total", "reads_history_changed_total", "reads_refused_total", "reads_sessionless_total",
+	`, "node_reads_total", "read_retries_total", "read_waits_total", "reads_history_changed_total", "reads_refused_total", "reads_sessionless_total", "reads_shed_total", "reads_stale_total",
 		"reads_unproven_total", "replica_fallback_total", "shadow_reads_total")
+	if h := find(t, c, "read_queue_seconds", "role=none").Histogram; h.GetSampleCount() != 2 || h.GetSampleSum() != .04 {
+		t.Errorf("%v, want two reads that queued 20 ms each and went nowhere", h)
+	}
 	if h := find(t, c, "read_wait_seconds", "role=replica").Histogram; h.GetSampleCount() != 1 || h.GetSampleSum() != .003 || h.Schema == nil || len(h.Bucket) == 0 {
 		t.Errorf("%v, want one wait of 3 ms in classic and native buckets", h)
 	}

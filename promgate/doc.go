@@ -26,6 +26,9 @@
 //	tidegate_reads_sessionless_total{cluster}             causal reads without a session: a forgotten middleware
 //	tidegate_writes_sessionless_total{cluster}            writes without one (of the watched database)
 //	tidegate_reads_refused_total{cluster}                 failed, because nothing could be proven
+//	tidegate_reads_shed_total{cluster}                    failed, because the primary had no room for them
+//	tidegate_reads_stale_total{cluster}                   answered beyond their budget, as their class allows
+//	tidegate_read_queue_seconds{cluster,role}             how long reads queued for room on the primary
 //	tidegate_reads_history_changed_total{cluster}         whose session's history could not be judged
 //	tidegate_read_retries_total{cluster}                  decided again after a node had failed the read
 //	tidegate_shadow_reads_total{cluster, role, reason}    where reads would have gone under RolloutShadow

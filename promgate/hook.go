@@ -16,8 +16,16 @@ func (c *Collector) decided(_ context.Context, d tidegate.Decision) {
 		if n := c.nodeReads(k, d.Node); n != nil {
 			n.Inc()
 		}
+	} else if d.Reason == tidegate.ReasonShed {
+		k.shed.Inc()
 	} else {
 		k.refused.Inc()
+	}
+	if d.Queued > 0 {
+		k.queueSeconds[role].Observe(d.Queued.Seconds())
+	}
+	if d.Stale {
+		k.stale.Inc()
 	}
 	if d.Waited > 0 {
 		k.waits[role].Inc()

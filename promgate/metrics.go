@@ -8,9 +8,9 @@ import (
 
 // metrics are what the hook counts into.
 type metrics struct {
-	reads, nodeReads, fallbacks, waits, unproven, sessionless, refused, historyChanged, retries, shadow, probes, changes *prometheus.CounterVec
+	reads, nodeReads, fallbacks, waits, unproven, sessionless, refused, historyChanged, retries, shadow, shed, stale, probes, changes *prometheus.CounterVec
 
-	waitSeconds, probeSeconds, lagBytes, stalenessSeconds *prometheus.HistogramVec
+	waitSeconds, queueSeconds, probeSeconds, lagBytes, stalenessSeconds *prometheus.HistogramVec
 }
 
 func newMetrics() metrics {
@@ -22,6 +22,8 @@ func newMetrics() metrics {
 		unproven:       counter("reads_unproven_total", "Reads that were answered without proof.", "cluster", "reason"),
 		sessionless:    counter("reads_sessionless_total", "Causal reads without a session, which the primary answers.", "cluster"),
 		refused:        counter("reads_refused_total", "Reads that failed because no node could be proven to have what they need.", "cluster"),
+		shed:           counter("reads_shed_total", "Reads that failed because no replica qualified and the primary had no room for them.", "cluster"),
+		stale:          counter("reads_stale_total", "Relaxed reads that were answered beyond their budget, as their class allows.", "cluster"),
 		historyChanged: counter("reads_history_changed_total", "Reads of sessions whose history could not be judged any more.", "cluster"),
 		retries:        counter("read_retries_total", "Decisions that were made again after a node had failed the read.", "cluster"),
 		shadow:         counter("shadow_reads_total", "Where reads would have gone without a wait while the rollout is shadow.", "cluster", "role", "reason"),
@@ -31,6 +33,9 @@ func newMetrics() metrics {
 		// The default wait is 20 ms and that for a proof of the primary 1 s.
 		waitSeconds: histogram("read_wait_seconds", "How long reads waited for proof, by where they went then.",
 			[]float64{.0002, .0005, .001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2.5}, "cluster", "role"),
+		// By default a read queues for 50 ms at most.
+		queueSeconds: histogram("read_queue_seconds", "How long reads queued for room on the primary, by where they went then.",
+			[]float64{.0005, .001, .002, .005, .01, .02, .03, .04, .05, .1, .25, .5, 1}, "cluster", "role"),
 		probeSeconds: histogram("probe_duration_seconds", "How long answered probes took.",
 			[]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}, "cluster", "node"),
 		// From nothing over a segment of PostgreSQL's log (16 MiB) to hopeless.
@@ -44,8 +49,8 @@ func newMetrics() metrics {
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.reads, m.nodeReads, m.fallbacks, m.waits, m.unproven, m.sessionless, m.refused, m.historyChanged, m.retries, m.shadow, m.probes, m.changes,
-		m.waitSeconds, m.probeSeconds, m.lagBytes, m.stalenessSeconds,
+		m.reads, m.nodeReads, m.fallbacks, m.waits, m.unproven, m.sessionless, m.refused, m.historyChanged, m.retries, m.shadow, m.shed, m.stale, m.probes, m.changes,
+		m.waitSeconds, m.queueSeconds, m.probeSeconds, m.lagBytes, m.stalenessSeconds,
 	}
 }
 

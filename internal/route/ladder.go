@@ -2,14 +2,12 @@ package route
 
 import (
 	"context"
-	"math/bits"
 	"time"
 
 	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/internal/freshness"
 	"github.com/tidegatedb/tidegate/internal/ledger"
 	"github.com/tidegatedb/tidegate/internal/mono"
-	"github.com/tidegatedb/tidegate/internal/rules"
 )
 
 const (
@@ -163,7 +161,7 @@ func (r *Router) beginRelaxed(ctx context.Context, tk *Ticket) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			return r.primary(ctx, tk, tidegate.ReasonBehind, &w)
+			return r.breach(ctx, tk, &w)
 		}
 	}
 }
@@ -214,122 +212,6 @@ func newest(t *freshness.Table, exclude uint64) (a, b int) {
 	return a, b
 }
 
-// primary is the ladder's third rung. A session that has read from replicas is
-// answered only by a primary that is proven to show as much; when that cannot be
-// proven in time the answer is given, marked unproven and counted. A causal read
-// takes a replica that qualifies meanwhile.
-func (r *Router) primary(ctx context.Context, tk *Ticket, reason tidegate.Reason, w *waiter) error {
-	if w == nil {
-		w = &waiter{r: r}
-		defer w.stop(tk)
-	}
-	w.patience = 0
-	causal := tk.Class.Need() == tidegate.NeedCausal && tk.Ledger != nil && !tk.pinned && tk.held == tidegate.ReasonNone
-	proofLimit := w.spent() + clip(ctx, r.cfg.ProofWait)
-	touched := false
-	var there tidegate.Incarnation
-	for {
-		var asks ledger.Asks
-		t := r.facts.Table()
-		if t.Primary == freshness.NoNode || tk.exclude&(1<<uint(t.Primary)) != 0 {
-			return r.refuse(tk, t, w)
-		}
-		if on := life(t); tk.Ledger != nil && (!touched || on != there) {
-			// Once for each life that may answer: what is open elsewhere counts.
-			touched, there = true, on
-			tk.Ledger.Lock()
-			if tk.Ledger.Busy() {
-				tk.Ledger.Touch(on)
-			}
-			tk.Ledger.Unlock()
-		}
-		status, shown := r.primaryProof(tk, t, causal, &asks)
-		if tk.counted {
-			return nil // a replica qualified meanwhile
-		}
-		switch {
-		case status == ledger.Settled:
-			return r.takePrimary(tk, t, reason, false)
-		case status == ledger.Changed:
-			if !tk.changed {
-				r.stats.Changed.Add(1)
-				tk.changed = true
-			}
-			return r.takePrimary(tk, t, tidegate.ReasonHistoryChanged, true)
-		}
-		if !shown.IsZero() {
-			r.facts.WantShown(shown)
-		}
-		if causal {
-			r.candidates(t, &need{exclude: tk.exclude}, &asks)
-		}
-		if !w.wait(ctx, t, &asks, proofLimit) {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return r.takePrimary(tk, t, reason, true)
-		}
-	}
-}
-
-// life returns the primary's, zero when it does not answer.
-func life(t *freshness.Table) tidegate.Incarnation {
-	if p := t.PrimaryObs(); p != nil {
-		return p.Incarnation
-	}
-	return 0
-}
-
-// primaryProof reports whether the primary of the table is proven to show what
-// the session has seen, and if not, up to where it must be proven. It takes a
-// replica that qualifies for a causal read.
-func (r *Router) primaryProof(tk *Ticket, t *freshness.Table, causal bool, asks *ledger.Asks) (ledger.Status, tidegate.Position) {
-	l := tk.Ledger
-	if l == nil || tk.Class.Need() == tidegate.NeedRelaxed {
-		return ledger.Settled, tidegate.Position{}
-	}
-	l.Lock()
-	defer l.Unlock()
-	if tk.changed {
-		return ledger.Changed, tidegate.Position{}
-	}
-	status := l.Settle(t, asks)
-	tk.required, tk.news = l.Mark(), l.News()
-	if status != ledger.Settled {
-		return status, tidegate.Position{}
-	}
-	if causal {
-		n := need{mark: l.Mark(), exclude: tk.exclude}
-		if i := r.spread(t, &n); i != freshness.NoNode {
-			r.take(tk, t, i, tidegate.ReasonCovered)
-			return ledger.Settled, tidegate.Position{}
-		}
-	}
-	unshown := !t.Shown.Covers(l.Shown())
-	if l.Doubtful() && (causal || unshown) {
-		// If there is no such position this read, or those to come, need not wait for it.
-		r.facts.Demand(t.Primary, mono.Now())
-	}
-	if !unshown || !rules.PrimaryMustHaveShown.On() {
-		return ledger.Settled, tidegate.Position{}
-	}
-	return ledger.Open, l.Shown()
-}
-
-func (r *Router) takePrimary(tk *Ticket, t *freshness.Table, reason tidegate.Reason, unproven bool) error {
-	n := &t.Nodes[t.Primary]
-	tk.Node, tk.Role, tk.Proof, tk.Life, tk.Epoch = t.Primary, tidegate.RolePrimary, n.Obs, n.Incarnation, n.Epoch
-	tk.current, tk.reason, tk.unproven = 0, reason, unproven
-	if unproven {
-		r.stats.Unproven.Add(1)
-	}
-	if tk.Class.Need() != tidegate.NeedStrong && reason != tidegate.ReasonNoSession && tk.held == tidegate.ReasonNone {
-		r.stats.Fallbacks.Add(1)
-	}
-	r.enter(tk)
-	return nil
-}
-
 // Refuse ends a read that no node could be proven for and returns its error.
 func (r *Router) Refuse(tk *Ticket) error {
 	r.Undo(tk)
@@ -343,81 +225,12 @@ func (r *Router) refuse(tk *Ticket, t *freshness.Table, w *waiter) error {
 	if a, _ := newest(t, 0); a != freshness.NoNode {
 		e.Observed = t.Nodes[a].Applied
 	}
-	// Its decision is that there is none; what earlier attempts found is over.
-	tk.Role, tk.Proof, tk.current, tk.reason = tidegate.RoleUnknown, nil, 0, tidegate.ReasonNone
+	tk.nowhere()
 	return e
 }
 
-// waiter is one read's waiting: it spaces its asks and keeps its time.
-type waiter struct {
-	r     *Router
-	start int64
-	asks  int
-	timer *time.Timer
-	// patience, if not zero, ends the next wait early, to ask somebody else too.
-	patience time.Duration
-	// due, if not zero, is before when only the first ask makes sense.
-	due int64
-}
-
-// spent returns the time since the first wait.
-func (w *waiter) spent() time.Duration {
-	if w.start == 0 {
-		return 0
-	}
-	return time.Duration(mono.Now() - w.start)
-}
-
-func (w *waiter) stop(tk *Ticket) {
-	if w.start != 0 {
-		tk.waited += int64(w.spent())
-		w.timer.Stop()
-	}
-}
-
-// wait asks for what is missing and waits for a newer table than t. It returns
-// false when limit, counted from the first wait, or the context is over.
-func (w *waiter) wait(ctx context.Context, t *freshness.Table, asks *ledger.Asks, limit time.Duration) bool {
-	if limit <= 0 {
-		return false
-	}
-	now := mono.Now()
-	if w.start == 0 {
-		w.start = now
-		w.r.stats.Waits.Add(1)
-		w.timer = time.NewTimer(limit)
-	}
-	left := w.start + int64(limit) - now
-	if left <= 0 {
-		return false
-	}
-	at := now
-	if w.asks >= fastAsks {
-		at += int64(min(firstPause<<min(w.asks-fastAsks, 10), longestPause))
-	}
-	if w.asks > 0 {
-		at = max(at, w.due)
-	}
-	w.asks++
-	if len(asks.Pending) > 0 {
-		// Before the probe that is to answer it.
-		w.r.facts.WantSettled(asks.Pending)
-	}
-	for m := asks.Nodes; m != 0; m &= m - 1 {
-		w.r.facts.Demand(bits.TrailingZeros64(m), at)
-	}
-	pause := time.Duration(left)
-	early := w.patience != 0 && w.patience < pause
-	if early {
-		pause = w.patience
-	}
-	w.timer.Reset(pause)
-	select {
-	case <-t.Next():
-		return true
-	case <-w.timer.C:
-		return early
-	case <-ctx.Done():
-		return false
-	}
+// nowhere makes the decision of a read that is refused that there is none; what
+// earlier attempts found is over.
+func (tk *Ticket) nowhere() {
+	tk.Role, tk.Proof, tk.current, tk.reason = tidegate.RoleUnknown, nil, 0, tidegate.ReasonNone
 }

@@ -15,8 +15,17 @@ import (
 // the read has to begin again; a node that gives no such look in time is left
 // out then.
 func (r *Router) Reconsider(ctx context.Context, tk *Ticket, holds func(*freshness.Observation) bool) bool {
-	node, role, reason := tk.Node, tk.Role, tk.reason
+	node, role, reason, slot := tk.Node, tk.Role, tk.reason, tk.slot
+	tk.slot = false // it is not queued for again
 	r.Undo(tk)
+	ok := r.reconsider(ctx, tk, holds, node, role, reason)
+	if tk.slot = slot; !ok {
+		r.giveBack(tk)
+	}
+	return ok
+}
+
+func (r *Router) reconsider(ctx context.Context, tk *Ticket, holds func(*freshness.Observation) bool, node int, role tidegate.Role, reason tidegate.Reason) bool {
 	w := waiter{r: r}
 	defer w.stop(tk)
 	limit := clip(ctx, r.cfg.ProofWait)
@@ -52,6 +61,10 @@ func (r *Router) again(tk *Ticket, t *freshness.Table, node int, role tidegate.R
 	only := need{exclude: ^(uint64(1) << uint(node))}
 	if tk.Class.Need() == tidegate.NeedRelaxed {
 		only.relaxed, only.oldest = true, oldest(tk.Class, mono.Now())
+		stale := tk.stale
+		if stale {
+			only.oldest = ageless
+		}
 		if l := tk.Ledger; l != nil {
 			l.Lock()
 			defer l.Unlock()
@@ -60,6 +73,7 @@ func (r *Router) again(tk *Ticket, t *freshness.Table, node int, role tidegate.R
 			return false
 		}
 		r.take(tk, t, node, reason)
+		tk.stale = stale
 		return true
 	}
 	l := tk.Ledger

@@ -45,6 +45,11 @@ type Config struct {
 	// ProofWait bounds the wait for a proof that the primary shows what the
 	// session has seen; the caller's deadline clips it.
 	ProofWait time.Duration
+	// Fallbacks bounds the reads that are on the primary for want of a replica. Zero
+	// means no bound.
+	Fallbacks int
+	// FallbackWait is how long such a read may queue for its turn.
+	FallbackWait time.Duration
 }
 
 // Facts is what the router asks of the watcher.
@@ -74,9 +79,11 @@ type Router struct {
 	cfg     Config
 	facts   Facts
 	rollout atomic.Pointer[tidegate.Rollout] // nil routes all
-	slots   [MaxNodes]slot
-	_       [64]byte // what is above is only read
-	stats   Stats
+	// fallbacks is nil without a bound.
+	fallbacks *limiter
+	slots     [MaxNodes]slot
+	_         [64]byte // what is above is only read
+	stats     Stats
 }
 
 // Stats counts what happened to reads since the start.
@@ -90,11 +97,17 @@ type Stats struct {
 	// expected to need longer; Shadowed and ShadowReplica the reads under
 	// tidegate.RolloutShadow and those of them that a replica would have answered.
 	Predicted, Shadowed, ShadowReplica atomic.Uint64
+	// Queued counts reads that waited for room on the primary, Shed those of them that
+	// got none, Stale relaxed reads that were answered beyond their budget.
+	Queued, Shed, Stale atomic.Uint64
 }
 
 // New returns a router over the facts.
 func New(cfg Config, facts Facts) *Router {
 	r := &Router{cfg: cfg, facts: facts}
+	if cfg.Fallbacks > 0 {
+		r.fallbacks = &limiter{free: cfg.Fallbacks}
+	}
 	for i := range cfg.Nodes {
 		r.Set(i, cfg.Nodes[i])
 	}

@@ -34,6 +34,9 @@ type Ticket struct {
 	required tidegate.Position
 	current  int64
 	unproven bool
+	stale    bool   // older than its class's budget
+	slot     bool   // holds a fallback slot
+	queued   int64  // waiting for one
 	changed  bool   // what the session requires can not be judged; see Told
 	news     uint64 // of the session, when that was decided
 	waited   int64
@@ -55,7 +58,7 @@ type Ticket struct {
 func (r *Router) Decision(tk *Ticket) tidegate.Decision {
 	d := tidegate.Decision{
 		Cluster: r.cfg.Cluster, Class: tk.Class, Role: tk.Role, Reason: tk.reason, Waited: time.Duration(tk.waited),
-		Required: tk.required, Unproven: tk.unproven, Retries: tk.retries,
+		Required: tk.required, Unproven: tk.unproven, Stale: tk.stale, Queued: time.Duration(tk.queued), Retries: tk.retries,
 	}
 	if tk.Role != tidegate.RoleUnknown {
 		d.Node = tk.at.Name
@@ -98,7 +101,7 @@ func (r *Router) take(tk *Ticket, t *freshness.Table, node int, reason tidegate.
 func (r *Router) enterReplica(tk *Ticket, n *freshness.Node, node int, reason tidegate.Reason) {
 	tk.Node, tk.Role, tk.Proof, tk.Life, tk.Epoch = node, tidegate.RoleReplica, n.Obs, n.Incarnation, n.Epoch
 	tk.current, tk.reason = n.Current, reason
-	tk.unproven, tk.changed = false, false
+	tk.unproven, tk.changed, tk.stale = false, false, false
 	r.count(tk)
 }
 
@@ -124,6 +127,10 @@ func (r *Router) uncount(tk *Ticket) {
 	if tk.entered {
 		tk.Ledger.Leave()
 		tk.entered = false
+	}
+	if tk.slot {
+		r.fallbacks.release()
+		tk.slot = false
 	}
 	if tk.counted {
 		r.slots[tk.Node].flying.Add(-1)

@@ -1,0 +1,125 @@
+package route
+
+import (
+	"context"
+	"time"
+
+	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/internal/freshness"
+	"github.com/tidegatedb/tidegate/internal/ledger"
+	"github.com/tidegatedb/tidegate/internal/mono"
+)
+
+// falls reports whether a read is on the primary for want of a replica: neither by its
+// class or its caller nor by the rollout.
+func (tk *Ticket) falls(reason tidegate.Reason) bool {
+	return tk.Class.Need() != tidegate.NeedStrong && reason != tidegate.ReasonNoSession && tk.held == tidegate.ReasonNone
+}
+
+// turn gets a read that falls back its slot on the primary, and holds up no other
+// read. It reports whether the read needs none any more: a replica qualified while it
+// queued, or its class takes a stale answer rather than none.
+func (r *Router) turn(ctx context.Context, tk *Ticket, reason tidegate.Reason, causal bool, w *waiter) (over bool, err error) {
+	if r.fallbacks == nil || tk.slot || !tk.falls(reason) {
+		return false, nil
+	}
+	p := r.fallbacks.enter()
+	if tk.slot = p == nil; tk.slot {
+		return false, nil
+	}
+	r.stats.Queued.Add(1)
+	limit := clip(ctx, r.cfg.FallbackWait)
+	defer func() { tk.queued += mono.Now() - p.since }()
+	for {
+		t := r.facts.Table()
+		over = causal && r.qualifies(tk, t)
+		if !over {
+			var more bool
+			if tk.slot, more = p.wait(ctx, t.Next(), limit); !tk.slot && more {
+				continue
+			}
+		}
+		if !tk.slot {
+			tk.slot = !r.fallbacks.leave(p)
+		}
+		switch {
+		case over:
+			r.giveBack(tk)
+			return true, nil
+		case tk.slot:
+			return false, nil
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		}
+		r.stats.Shed.Add(1)
+		if tk.Class.OnBreach() == tidegate.BreachStaleWhenShed && r.serveStale(tk, r.facts.Table()) {
+			return true, nil
+		}
+		return false, r.overloaded(tk, w, time.Duration(mono.Now()-p.since))
+	}
+}
+
+// giveBack gives a slot back that the read has no use for.
+func (r *Router) giveBack(tk *Ticket) {
+	if tk.slot {
+		r.fallbacks.release()
+		tk.slot = false
+	}
+}
+
+// qualifies takes a replica that has come to qualify for a causal read, and reports
+// whether there is one.
+func (r *Router) qualifies(tk *Ticket, t *freshness.Table) bool {
+	l := tk.Ledger
+	l.Lock()
+	defer l.Unlock()
+	var asks ledger.Asks
+	return l.Settle(t, &asks) == ledger.Settled && r.covers(tk, t)
+}
+
+// overloaded is the error of a read that is sent away.
+func (r *Router) overloaded(tk *Ticket, w *waiter, queued time.Duration) error {
+	e := &tidegate.OverloadedError{Cluster: r.cfg.Cluster, Class: tk.Class, Queued: queued, RetryAfter: r.cfg.FallbackWait}
+	if l := tk.Ledger; l != nil && tk.Class.Need() == tidegate.NeedCausal {
+		l.Lock()
+		n := need{mark: l.Mark(), exclude: tk.exclude}
+		l.Unlock()
+		now := mono.Now()
+		if best, eta := r.expected(r.facts.Table(), &n, now); best != freshness.NoNode {
+			e.RetryAfter = max(e.RetryAfter, time.Duration(eta-now))
+		}
+	}
+	tk.nowhere()
+	tk.reason = tidegate.ReasonShed
+	return e
+}
+
+// breach is what becomes of a relaxed read whose budget no replica keeps.
+func (r *Router) breach(ctx context.Context, tk *Ticket, w *waiter) error {
+	t := r.facts.Table()
+	switch tk.Class.OnBreach() {
+	case tidegate.BreachStale:
+		if r.serveStale(tk, t) {
+			return nil
+		}
+	case tidegate.BreachFail:
+		return r.refuse(tk, t, w)
+	}
+	return r.primary(ctx, tk, tidegate.ReasonBehind, w)
+}
+
+// serveStale takes a replica whatever its age, and reports whether there is one.
+func (r *Router) serveStale(tk *Ticket, t *freshness.Table) bool {
+	node := r.spread(t, &need{relaxed: true, oldest: ageless, exclude: tk.exclude})
+	if node == freshness.NoNode {
+		return false
+	}
+	if l := tk.Ledger; l != nil {
+		l.Lock()
+		defer l.Unlock()
+	}
+	r.take(tk, t, node, tidegate.ReasonStale)
+	tk.stale = true
+	r.stats.Stale.Add(1)
+	return true
+}
