@@ -12,8 +12,8 @@ endif
 endif
 
 # The modules of the workspace, and their packages.
-MODULES := . grpcgate pgxgate promgate cmd/tidegate test tools
-ALL     := ./... ./grpcgate/... ./pgxgate/... ./promgate/... ./cmd/tidegate/... ./test/... ./tools/...
+MODULES := . grpcgate pgxgate promgate redisgate cmd/tidegate test tools
+ALL     := ./... ./grpcgate/... ./pgxgate/... ./promgate/... ./redisgate/... ./cmd/tidegate/... ./test/... ./tools/...
 
 PKG       ?= $(ALL)
 RACE      ?= -race
@@ -24,6 +24,7 @@ FUZZ      ?=
 BENCH     ?= .
 BENCHTIME ?= 1s
 BENCHPKG  ?= ./...
+CHROMIUM  ?= required
 COUNT     ?= 1
 # Shorter than the tool's default, to end within a minute on a small machine.
 LABFLAGS  ?= --duration 15s
@@ -42,11 +43,14 @@ help: ## list the targets and the variables they take
 	@echo '  PKG=./internal/route/...   test, lint: only these packages (lint: of the root module)'
 	@echo '  TESTFLAGS="-run Name -v"   test: more flags for go test'
 	@echo '  RACE=                      test: without the race detector'
+	@echo '  CHROMIUM=                  test: without requiring a browser'
 	@echo '  SIMREADS=100000            test: how many reads the simulation makes without it'
 	@echo '  LABFLAGS="--json"          lab: flags for tidegate lab (see: bin/tidegate lab --help)'
 	@echo '  FUZZTIME=1m FUZZ=Verify    fuzz-smoke: how long for each target, and which'
 	@echo '  BENCH=Pick BENCHTIME=1x COUNT=10 BENCHPKG=./internal/route/...   bench'
 	@echo '  TIDEGATE_PG_BIN=/folder    the PostgreSQL to use; else PATH and the usual folders'
+	@echo '  TIDEGATE_CHROMIUM=/program the Chromium or Chrome to use; else PATH'
+	@echo '  TIDEGATE_REDIS_BIN=/file   the Redis or Valkey server to use; else PATH'
 
 .PHONY: lab
 lab: need-go need-postgres build ## a primary, two replicas and two ways to route reads, side by side
@@ -56,6 +60,9 @@ lab: need-go need-postgres build ## a primary, two replicas and two ways to rout
 build: need-go ## build the command line tool as bin/tidegate
 	@go build -o bin/ ./cmd/tidegate
 
+# The packages that drive a browser, if they are among those to test.
+browser = $(filter ./test/... ./test/browser%,$(PKG))
+
 # Without the race detector, which is too slow and shuffles goroutines: a million
 # reads in the simulation, on all cores, with what happened in them in the log;
 # what the simulation catches only in many runs; that runs repeat themselves.
@@ -63,11 +70,11 @@ build: need-go ## build the command line tool as bin/tidegate
 # The log is a new file every time, so that go test never answers from its
 # cache for a package that asks a server: the list at the end is of this run.
 .PHONY: test
-test: need-go need-postgres $(if $(RACE),need-cc) ## test all modules with the race detector, on real servers
+test: need-go need-postgres need-redis $(if $(RACE),need-cc) $(if $(and $(CHROMIUM),$(browser)),need-chromium) ## test all modules with the race detector, on real servers
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; status=0; \
 	$(if $(and $(RACE),$(filter $(ALL),$(PKG))),go test $(TESTFLAGS) -run 'Broken|RepeatsItself' ./engine || status=$$?; \
-	TIDEGATE_SIM_READS=$(SIMREADS) go test $(TESTFLAGS) -v -run '^Test(Failover)?Simulation$$' ./engine || status=$$?;) \
-	TIDEGATE_REQUIRE_PG=1 TIDEGATE_ENGINES_LOG=$$log $(if $(RACE),CGO_ENABLED=1) \
+	TIDEGATE_SIM_READS=$(SIMREADS) go test $(TESTFLAGS) -v -run '^Test(Failover|Store)?Simulation$$' ./engine || status=$$?;) \
+	TIDEGATE_REQUIRE_PG=1 TIDEGATE_REQUIRE_REDIS=1 $(if $(CHROMIUM),TIDEGATE_REQUIRE_CHROMIUM=1) TIDEGATE_ENGINES_LOG=$$log $(if $(RACE),CGO_ENABLED=1) \
 		go test $(RACE) $(TESTFLAGS) $(PKG) || status=$$?; \
 	if [ -s "$$log" ]; then \
 		echo 'engines that ran:'; sort "$$log" | uniq -c | sed 's/^ *\([0-9]*\) /  \1 x /'; \
@@ -109,8 +116,8 @@ bench: need-go ## benchmarks of the root module, the router's among them
 	@go test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) -count $(COUNT) $(BENCHPKG)
 
 .PHONY: bench-smoke
-bench-smoke: need-go need-postgres ## every benchmark of every module once, to see that it runs
-	@TIDEGATE_REQUIRE_PG=1 go test -run '^$$' -bench . -benchtime 1x $(ALL)
+bench-smoke: need-go need-postgres need-redis ## every benchmark of every module once, to see that it runs
+	@TIDEGATE_REQUIRE_PG=1 TIDEGATE_REQUIRE_REDIS=1 go test -run '^$$' -bench . -benchtime 1x $(ALL)
 
 # The tool stands on its own feet: a go.mod that is out of date elsewhere in
 # the workspace must not keep it from building.
@@ -133,6 +140,6 @@ ci: ## all that has to pass before a change is taken
 clean: ## remove what was built here (not the linter)
 	@rm -rf bin
 
-.PHONY: need-go need-cc need-postgres
-need-go need-cc need-postgres:
+.PHONY: need-go need-cc need-postgres need-redis need-chromium
+need-go need-cc need-postgres need-redis need-chromium:
 	@scripts/$@.sh
