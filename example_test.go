@@ -45,7 +45,7 @@ func ExampleClass_Err() {
 func ExampleKeyring() {
 	ring, err := tidegate.NewKeyring(tidegate.KeyringConfig{
 		Keys:     []tidegate.Key{{ID: "2025-06", Secret: []byte("use 32 bytes of crypto/rand here")}},
-		Lifetime: time.Hour,
+		Lifetime: 2 * time.Hour,
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -46,6 +46,10 @@ type KeyringConfig struct {
 	// Lifetime is how long a token is accepted after it was issued. Zero means
 	// 24 hours; at most 366 days.
 	Lifetime time.Duration
+	// LongestLag is how old a replica's state may be that a session without a token reads:
+	// the value of the databases' own setting of that name. Lifetime must be more, so that
+	// what a session is allowed to forget is there. Zero means one hour.
+	LongestLag time.Duration
 	// MaxBytes bounds the text of the tokens that the ring signs: some carriers
 	// have little room. Zero means 2048; at least 512 and at most [MaxSignedBytes].
 	// What does not fit is signed as less that requires no less: see [Token.Within].
@@ -61,6 +65,7 @@ type KeyringConfig struct {
 type Keyring struct {
 	keys     atomic.Pointer[[]Key]
 	lifetime time.Duration
+	lag      time.Duration
 	max      int
 	now      func() time.Time
 }
@@ -68,7 +73,7 @@ type Keyring struct {
 // NewKeyring returns a key ring, or an error that wraps [ErrConfig] and names
 // the field.
 func NewKeyring(cfg KeyringConfig) (*Keyring, error) {
-	k := &Keyring{lifetime: cfg.Lifetime, max: cfg.MaxBytes, now: cfg.Now}
+	k := &Keyring{lifetime: cfg.Lifetime, lag: cfg.LongestLag, max: cfg.MaxBytes, now: cfg.Now}
 	if k.max == 0 {
 		k.max = defaultBytes
 	}
@@ -80,6 +85,13 @@ func NewKeyring(cfg KeyringConfig) (*Keyring, error) {
 	}
 	if k.lifetime < time.Second || k.lifetime > maxLifetime {
 		return nil, fmt.Errorf("%w: KeyringConfig.Lifetime is %v; use 1s to %v", ErrConfig, cfg.Lifetime, maxLifetime)
+	}
+	if k.lag == 0 {
+		k.lag = defaultLongestLag
+	}
+	if k.lag < 0 || k.lifetime <= k.lag {
+		return nil, fmt.Errorf("%w: KeyringConfig.Lifetime is %v and KeyringConfig.LongestLag %v: a session whose token has ended could read what is older than its writes; "+
+			"raise Lifetime, or lower LongestLag here and in the databases' configuration", ErrConfig, k.lifetime, k.lag)
 	}
 	if k.now == nil {
 		k.now = time.Now
@@ -117,6 +129,10 @@ func (k *Keyring) SetKeys(keys ...Key) error {
 
 // Lifetime returns how long a token is accepted after it was issued.
 func (k *Keyring) Lifetime() time.Duration { return k.lifetime }
+
+// LongestLag returns how old a replica's state may be that a session without a token
+// reads. What keeps tokens for a client must keep them for longer.
+func (k *Keyring) LongestLag() time.Duration { return k.lag }
 
 func mac(key Key, msg []byte) []byte {
 	h := hmac.New(sha256.New, key.Secret)

@@ -30,7 +30,7 @@ func (c *clock) set(since time.Duration) { c.ns.Store(int64(since)) }
 
 func newKeyringAt(t testing.TB, c *clock, lifetime time.Duration, keys ...tidegate.Key) *tidegate.Keyring {
 	t.Helper()
-	k, err := tidegate.NewKeyring(tidegate.KeyringConfig{Keys: keys, Lifetime: lifetime, Now: c.now})
+	k, err := tidegate.NewKeyring(tidegate.KeyringConfig{Keys: keys, Lifetime: lifetime, LongestLag: time.Millisecond, Now: c.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,6 +200,10 @@ func TestKeyringConfigErrors(t *testing.T) {
 		{"no secret", config{Keys: []tidegate.Key{{ID: "none"}}}, []string{"KeyringConfig.Keys[0].Secret", "0 bytes"}},
 		{"less than a second", config{Keys: ok, Lifetime: time.Second - 1}, []string{"KeyringConfig.Lifetime"}},
 		{"a negative lifetime", config{Keys: ok, Lifetime: -time.Hour}, []string{"KeyringConfig.Lifetime", "-1h"}},
+		{"a lifetime of no more than the lag", config{Keys: ok, Lifetime: time.Hour}, []string{"KeyringConfig.Lifetime is 1h0m0s", "KeyringConfig.LongestLag 1h0m0s"}},
+		{"the same, with both set", config{Keys: ok, Lifetime: time.Minute, LongestLag: time.Minute}, []string{"KeyringConfig.Lifetime is 1m0s", "KeyringConfig.LongestLag 1m0s"}},
+		{"a lifetime above the lag", config{Keys: ok, Lifetime: time.Minute, LongestLag: time.Minute - 1}, nil},
+		{"a negative lag", config{Keys: ok, LongestLag: -1}, []string{"KeyringConfig.LongestLag"}},
 		{"the smallest bound", config{Keys: ok, MaxBytes: 512}, nil},
 		{"too small a bound", config{Keys: ok, MaxBytes: 511}, []string{"KeyringConfig.MaxBytes", "511", "512"}},
 		{"a negative bound", config{Keys: ok, MaxBytes: -1}, []string{"KeyringConfig.MaxBytes"}},

@@ -73,13 +73,18 @@ type Config struct {
 	DemandRate float64
 	// DemandBurst is how many of them may follow each other at once. Zero means 8.
 	DemandBurst int
+	// LongestLag is how old a replica's state may be for a session that has neither
+	// written nor read yet, or whose token has ended: what it saw then is there, if tokens
+	// live longer than this ([tidegate.KeyringConfig]). Zero means one hour; negative
+	// means any age. Sessions with a mark read from whatever covers it.
+	LongestLag time.Duration
 	// Fallbacks bounds the causal and relaxed reads that are on the primary at one time
 	// for want of a replica. Others queue, for FallbackWait at most and half of what
 	// their context leaves; then they fail with a [tidegate.OverloadedError], or are
 	// answered as their class says. Strong reads, reads without a session and writes
 	// are not bounded. Zero means no bound: an adapter knows its pools.
 	Fallbacks int
-	// FallbackWait is how long a read may queue for the primary. Zero means 50ms.
+	// FallbackWait is how long a read may queue for the primary. Zero means 200ms.
 	FallbackWait time.Duration
 	// Rollout says which reads are routed to replicas. The zero Rollout routes all;
 	// [Core.SetRollout] changes it.
@@ -99,7 +104,8 @@ func (c Config) withDefaults() Config {
 	}
 	set(&c.Wait, 20*time.Millisecond)
 	set(&c.ProofWait, time.Second)
-	set(&c.FallbackWait, 50*time.Millisecond)
+	set(&c.LongestLag, time.Hour)
+	set(&c.FallbackWait, 200*time.Millisecond)
 	set(&c.ProbeInterval, 100*time.Millisecond)
 	set(&c.ProbeTimeout, time.Second)
 	if c.DemandRate == 0 {
@@ -147,6 +153,9 @@ func (c Config) validate() error {
 	}
 	if c.Wait > time.Hour {
 		return bad("Wait", "is %v; use at most 1h", c.Wait)
+	}
+	if 0 < c.LongestLag && c.LongestLag < 100*time.Millisecond || c.LongestLag > 365*24*time.Hour {
+		return bad("LongestLag", "is %v; use 100ms to a year, below the lifetime of tokens, or less than zero for any age", c.LongestLag)
 	}
 	if c.Fallbacks < 0 {
 		return bad("Fallbacks", "is %d; use a positive number of reads, or zero for no bound", c.Fallbacks)

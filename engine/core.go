@@ -56,7 +56,7 @@ func New(cfg Config) (*Core, error) {
 		DemandBurst: cfg.DemandBurst, ProofWait: cfg.ProofWait, Probed: c.probed,
 	})
 	c.router = route.New(route.Config{Cluster: cfg.Cluster, Nodes: nodes, Zone: cfg.Zone, Wait: cfg.Wait, ProofWait: cfg.ProofWait,
-		Fallbacks: cfg.Fallbacks, FallbackWait: cfg.FallbackWait}, c.watcher)
+		LongestLag: cfg.LongestLag, Fallbacks: cfg.Fallbacks, FallbackWait: cfg.FallbackWait}, c.watcher)
 	c.router.SetRollout(cfg.Rollout)
 	c.open = func(nonce uint64, marks []tidegate.Mark) tidegate.Ledger {
 		l := ledger.New(cfg.Cluster, nonce, nil)

@@ -111,6 +111,9 @@ func (c *CookieConfig) validate(k *tidegate.Keyring) error {
 		return errors.New(": CookieConfig.SameSite None is for cookies with Secure; do not set Insecure")
 	case c.MaxAge < time.Second || c.MaxAge > k.Lifetime():
 		return fmt.Errorf(": CookieConfig.MaxAge is %v; use 1s to the key ring's lifetime, %v", c.MaxAge, k.Lifetime())
+	case c.MaxAge <= k.LongestLag():
+		return fmt.Errorf(": CookieConfig.MaxAge is %v and KeyringConfig.LongestLag %v: a browser that has forgotten its tokens could be shown what is older than its writes; "+
+			"raise MaxAge, or lower LongestLag", c.MaxAge, k.LongestLag())
 	}
 	if err := c.cookie("x", "x").Valid(); err != nil {
 		return fmt.Errorf(": CookieConfig: %w", err)

@@ -99,8 +99,8 @@ func TestCookieAttributes(t *testing.T) {
 		{"below a path", httpgate.CookieConfig{Path: "/app"}, "tg.*; Path=/app; " + day + "HttpOnly; Secure; SameSite=Lax", "Path=/app; Max-Age=0; HttpOnly; Secure; SameSite=Lax"},
 		{"for subdomains", httpgate.CookieConfig{Domain: "example.org"}, "tg.*; Path=/; Domain=example.org; " + day + "HttpOnly; Secure; SameSite=Lax", "Path=/; Domain=example.org; Max-Age=0; HttpOnly; Secure; SameSite=Lax"},
 		{
-			"all else", httpgate.CookieConfig{Prefix: "__Secure-x-", SameSite: http.SameSiteNoneMode, MaxAge: 90 * time.Second, Scriptable: true},
-			"__Secure-x-*; Path=/; Max-Age=90; Secure; SameSite=None", "Path=/; Max-Age=0; Secure; SameSite=None",
+			"all else", httpgate.CookieConfig{Prefix: "__Secure-x-", SameSite: http.SameSiteNoneMode, MaxAge: 90 * time.Minute, Scriptable: true},
+			"__Secure-x-*; Path=/; Max-Age=5400; Secure; SameSite=None", "Path=/; Max-Age=0; Secure; SameSite=None",
 		},
 	} {
 		m := newGate(t, func(cfg *httpgate.Config) { cfg.Sources = []httpgate.Source{httpgate.Cookie(c.cfg)} })
@@ -246,6 +246,7 @@ func TestConfigThatCannotBeUsed(t *testing.T) {
 		{cookie(httpgate.CookieConfig{SameSite: http.SameSiteNoneMode, Insecure: true}), "CookieConfig.SameSite"},
 		{cookie(httpgate.CookieConfig{MaxAge: time.Millisecond}), "CookieConfig.MaxAge"},
 		{cookie(httpgate.CookieConfig{MaxAge: 25 * time.Hour}), "CookieConfig.MaxAge"},
+		{cookie(httpgate.CookieConfig{MaxAge: time.Hour}), "KeyringConfig.LongestLag"},
 		{cookie(httpgate.CookieConfig{Domain: "a b"}), "CookieConfig"},
 		{cookie(httpgate.CookieConfig{Path: "/;"}), "CookieConfig"},
 	} {

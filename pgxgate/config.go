@@ -56,17 +56,27 @@ type Config struct {
 	// durable. Zero means AsyncAuto.
 	AsyncCommits AsyncCommits
 	// PrimaryReads bounds the connections on which Read handles use the primary:
-	// the bulkhead between reads that fall back and writes. Zero means half of
-	// the node's MaxConns, at least one.
+	// the bulkhead between reads and writes. Zero means three quarters of the node's
+	// MaxConns, at least one.
 	PrimaryReads int32
+	// LongestLag is how old a replica's state may be for a session that has neither
+	// written nor read yet, or whose token has ended. Tokens have to live longer: see
+	// [tidegate.KeyringConfig] and [tidegate.KeeperConfig], where the same value belongs.
+	// Zero means one hour. Sessions with a mark read from whatever covers it.
+	//
+	// An age is proven against the primary. So a process that has not reached the primary
+	// since it began, or has no primary among its Nodes, refuses sessions without a mark;
+	// less than zero allows any age, and with it that somebody whose token has ended does
+	// not see their own write.
+	LongestLag time.Duration
 	// FallbackReads bounds the reads that are on the primary at one time for want of a
 	// replica, so that strong reads find room among the PrimaryReads however far
-	// replicas are behind. Others queue; see FallbackWait. Zero means three quarters of
-	// PrimaryReads, at least one.
+	// replicas are behind. Others queue; see FallbackWait. Zero means two thirds of
+	// PrimaryReads, at least one, so half of MaxConns.
 	FallbackReads int32
 	// FallbackWait is how long such a read may queue, and at most half of what its
 	// context leaves. Then it fails with a [tidegate.OverloadedError], or is answered by
-	// a replica as its class says: see [tidegate.StaleWhenShed]. Zero means 50ms.
+	// a replica as its class says: see [tidegate.StaleWhenShed]. Zero means 200ms.
 	FallbackWait time.Duration
 	// ReadUser and ReadPassword, if set, are the role that Read handles connect
 	// as, on every node. It should only be able to read.

@@ -64,7 +64,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 		fallbacks = db.fallbackReads()
 	}
 	if db.core, err = engine.New(engine.Config{
-		Fallbacks: int(fallbacks), FallbackWait: cfg.FallbackWait,
+		LongestLag: cfg.LongestLag, Fallbacks: int(fallbacks), FallbackWait: cfg.FallbackWait,
 		Cluster: cfg.Cluster, Nodes: known, Zone: cfg.Zone, Wait: cfg.Wait, ProofWait: cfg.ProofWait, ProbeInterval: cfg.ProbeInterval,
 		ProbeTimeout: cfg.ProbeTimeout, DemandRate: cfg.DemandRate, DemandBurst: cfg.DemandBurst,
 		Rollout: cfg.Rollout, Hooks: cfg.Hooks, Logger: cfg.Logger,

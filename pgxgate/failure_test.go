@@ -264,7 +264,7 @@ func TestNoPrimaryIsAnErrorOfWritesOnly(t *testing.T) {
 	for _, r := range c.Replicas() {
 		replicas = append(replicas, pgxgate.Node{DSN: r.DSN("monitor", "postgres")})
 	}
-	db := open(t, c, func(cfg *pgxgate.Config) { cfg.Nodes = replicas })
+	db := open(t, c, func(cfg *pgxgate.Config) { cfg.Nodes, cfg.LongestLag = replicas, -1 })
 	ctx, _ := inSession(t)
 	if _, err := db.Write().Exec(ctx, update, 1, 1); !errors.Is(err, tidegate.ErrNoPrimary) {
 		t.Errorf("write: %v", err)
@@ -278,6 +278,12 @@ func TestNoPrimaryIsAnErrorOfWritesOnly(t *testing.T) {
 	}
 	if err := db.Read(tidegate.Strong("s", "test")).QueryRow(ctx, get, 1).Scan(&v); !errors.Is(err, tidegate.ErrNotFresh) || !errors.Is(err, tidegate.ErrNoPrimary) {
 		t.Errorf("strong: %v", err)
+	}
+	// How old a replica is, nobody can tell here.
+	strict := open(t, c, func(cfg *pgxgate.Config) { cfg.Nodes = replicas })
+	fresh, _ := inSession(t)
+	if err := strict.Read(tidegate.Causal).QueryRow(fresh, get, 1).Scan(&v); !errors.Is(err, tidegate.ErrNotFresh) || !errors.Is(err, tidegate.ErrNoPrimary) {
+		t.Errorf("an age that cannot be proven: %v", err)
 	}
 }
 

@@ -107,7 +107,7 @@ func (n *node) primaryReads() int32 {
 	if c := n.db.cfg.PrimaryReads; c != 0 {
 		return c
 	}
-	return max(1, n.base.MaxConns/2)
+	return max(1, n.base.MaxConns/4*3+n.base.MaxConns%4*3/4)
 }
 
 // config returns the user's configuration with our hooks behind the user's.

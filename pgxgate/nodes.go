@@ -2,6 +2,7 @@ package pgxgate
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -46,11 +47,11 @@ func (db *DB) meet(given []Node) ([]*node, []engine.Node, error) {
 // fallbackReads is the default of Config.FallbackReads: any of the nodes can become
 // the primary.
 func (db *DB) fallbackReads() int32 {
-	least := db.nodes[0].primaryReads()
+	least := int32(math.MaxInt32)
 	for _, n := range db.nodes {
 		least = min(least, n.primaryReads())
 	}
-	return max(1, least*3/4)
+	return max(1, least/3*2+least%3*2/3)
 }
 
 // warm looks at the nodes that are new, all at once, so that they are connected to:

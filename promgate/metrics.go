@@ -33,9 +33,9 @@ func newMetrics() metrics {
 		// The default wait is 20 ms and that for a proof of the primary 1 s.
 		waitSeconds: histogram("read_wait_seconds", "How long reads waited for proof, by where they went then.",
 			[]float64{.0002, .0005, .001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2.5}, "cluster", "role"),
-		// By default a read queues for 50 ms at most.
+		// By default a read queues for 200 ms at most.
 		queueSeconds: histogram("read_queue_seconds", "How long reads queued for room on the primary, by where they went then.",
-			[]float64{.0005, .001, .002, .005, .01, .02, .03, .04, .05, .1, .25, .5, 1}, "cluster", "role"),
+			[]float64{.0005, .001, .002, .005, .01, .02, .05, .1, .15, .2, .3, .5, 1}, "cluster", "role"),
 		probeSeconds: histogram("probe_duration_seconds", "How long answered probes took.",
 			[]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}, "cluster", "node"),
 		// From nothing over a segment of PostgreSQL's log (16 MiB) to hopeless.

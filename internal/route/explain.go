@@ -38,6 +38,9 @@ func (r *Router) Explain(l *ledger.Ledger, class tidegate.Class) (tidegate.Posit
 			status = try.Settle(t, &asks)
 		}
 		n.mark = try.Mark()
+		if !n.relaxed {
+			n.oldest = r.oldestFor(try)
+		}
 	}
 	all := make([]Verdict, len(t.Nodes))
 	for i := range t.Nodes {
@@ -82,10 +85,12 @@ func (r *Router) verdict(t *freshness.Table, i int, n *need, class tidegate.Clas
 		v.Why = "what the session has seen elsewhere is not bounded yet; a look is needed"
 	case r.eligible(t, i, n):
 		v.Eligible, v.Why = true, "has everything that is required"
-	case n.relaxed && !v.StalenessKnown:
+	case n.oldest != 0 && !v.StalenessKnown:
 		v.Why = "its staleness is not known: no look at the primary that it covers"
 	case n.relaxed:
 		v.Why = fmt.Sprintf("may be %v old, more than the budget", v.Staleness.Round(time.Millisecond))
+	case n.oldest != 0 && x.Current < n.oldest:
+		v.Why = fmt.Sprintf("may be %v old, more than LongestLag allows for a session without a mark", v.Staleness.Round(time.Millisecond))
 	default:
 		v.Why = fmt.Sprintf("has applied %v, less than required", x.Applied)
 	}

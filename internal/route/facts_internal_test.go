@@ -136,6 +136,7 @@ func inBubble(t *testing.T, n int, test func(c *cluster)) {
 		}
 		c.Watcher = freshness.New(cfg)
 		c.router = router(c, n)
+		c.router.cfg.LongestLag = time.Minute
 		c.Start(t.Context())
 		defer c.Close()
 		<-c.First()

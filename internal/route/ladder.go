@@ -102,6 +102,9 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 		}
 		tk.required = l.Mark()
 		some := status != ledger.Changed && r.candidates(t, &n, &asks)
+		if n.oldest != 0 && t.Primary != freshness.NoNode {
+			asks.Nodes |= 1 << uint(t.Primary) // an age is proven by both sides
+		}
 		if some {
 			r.plan(ctx, tk, t, &n, &p)
 		}

@@ -123,7 +123,7 @@ func (r *Router) primaryProof(tk *Ticket, t *freshness.Table, causal bool, asks 
 // covers takes a replica that covers the settled mark, and reports whether there is
 // one. The ledger is locked.
 func (r *Router) covers(tk *Ticket, t *freshness.Table) bool {
-	n := need{mark: tk.Ledger.Mark(), exclude: tk.exclude}
+	n := need{mark: tk.Ledger.Mark(), oldest: r.oldestFor(tk.Ledger), exclude: tk.exclude}
 	i := r.spread(t, &n)
 	if i != freshness.NoNode {
 		r.take(tk, t, i, tidegate.ReasonCovered)

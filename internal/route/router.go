@@ -10,6 +10,7 @@ import (
 	"github.com/tidegatedb/tidegate/internal/chance"
 	"github.com/tidegatedb/tidegate/internal/freshness"
 	"github.com/tidegatedb/tidegate/internal/ledger"
+	"github.com/tidegatedb/tidegate/internal/mono"
 )
 
 // littleLoaded is the number of reads in flight by which a node may exceed the
@@ -45,6 +46,9 @@ type Config struct {
 	// ProofWait bounds the wait for a proof that the primary shows what the
 	// session has seen; the caller's deadline clips it.
 	ProofWait time.Duration
+	// LongestLag is how old a replica's state may be for a session that has no mark.
+	// Zero means any age.
+	LongestLag time.Duration
 	// Fallbacks bounds the reads that are on the primary for want of a replica. Zero
 	// means no bound.
 	Fallbacks int
@@ -153,7 +157,9 @@ func mix(x uint64) uint64 {
 type need struct {
 	relaxed bool
 	mark    tidegate.Position
-	oldest  int64 // relaxed: the replica must be current at this time at least; ageless for any
+	// oldest is when the replica must be current at least. It is ageless where any age
+	// will do; zero, for causal reads, asks for nothing.
+	oldest  int64
 	exclude uint64
 	// leave makes a session whose own reads crowd its replica wait for what it takes
 	// to leave it, rather than stay: with reads in flight all the time it would never
@@ -178,9 +184,25 @@ func (r *Router) eligible(t *freshness.Table, i int, n *need) bool {
 		return false
 	}
 	if n.relaxed {
-		return n.oldest == ageless || x.Current != 0 && x.Current >= n.oldest
+		return within(x, n.oldest)
 	}
-	return x.Applied.Covers(n.mark)
+	return x.Applied.Covers(n.mark) && (n.oldest == 0 || within(x, n.oldest))
+}
+
+// oldestFor returns when a replica must be current at least for a causal read of a
+// session. One that has a mark needs the mark. One that has none may have forgotten one,
+// with its token, that was too old: so a token lives longer than LongestLag, and what
+// the session had written before that is there. The ledger is locked.
+func (r *Router) oldestFor(l *ledger.Ledger) int64 {
+	if r.cfg.LongestLag > 0 && l.Fresh() {
+		return mono.Now() - int64(r.cfg.LongestLag)
+	}
+	return 0
+}
+
+// within reports whether a replica is proven to be current at a time.
+func within(x *freshness.Node, oldest int64) bool {
+	return oldest == ageless || x.Current != 0 && x.Current >= oldest
 }
 
 // ties are the least loaded of the nodes that were offered, by reads in flight
@@ -295,6 +317,7 @@ func (r *Router) pickCausal(l *ledger.Ledger, t *freshness.Table, n *need, asks 
 		return stay, tidegate.ReasonStayed, ledger.Settled
 	}
 	fresh := l.Fresh()
+	n.oldest = r.oldestFor(l)
 	status := l.Settle(t, asks)
 	if status == ledger.Changed {
 		return freshness.NoNode, tidegate.ReasonHistoryChanged, status
