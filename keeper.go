@@ -73,7 +73,7 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 		cfg.LongestLag = defaultLongestLag
 	}
 	if err := cfg.validate(); err != nil {
-		return nil, fmt.Errorf("%w: KeeperConfig.%w", ErrConfig, err)
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	return &Keeper{cfg: cfg}, nil
 }
@@ -82,22 +82,22 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 func (c *KeeperConfig) validate() error {
 	switch {
 	case c.Store == nil:
-		return errors.New("Store is nil; use NewMemoryStore, or redisgate's for more than one instance")
+		return errors.New("KeeperConfig.Store is nil; use NewMemoryStore, or redisgate's for more than one instance")
 	case len(c.Clusters) == 0:
-		return errors.New("Clusters is empty; name the clusters whose positions sessions have here")
+		return errors.New("KeeperConfig.Clusters is empty; name the clusters whose positions sessions have here")
 	case len(c.Clusters) > MaxMarks:
-		return fmt.Errorf("Clusters has %d names; a token carries at most %d", len(c.Clusters), MaxMarks)
+		return fmt.Errorf("KeeperConfig.Clusters has %d names; a token carries at most %d", len(c.Clusters), MaxMarks)
 	case c.Timeout < 0 || c.Timeout > 10*time.Second:
-		return fmt.Errorf("Timeout is %v; use up to 10s", c.Timeout)
+		return fmt.Errorf("KeeperConfig.Timeout is %v; use up to 10s", c.Timeout)
 	case c.LongestLag < 0:
-		return fmt.Errorf("LongestLag is %v; use more than 0", c.LongestLag)
+		return fmt.Errorf("KeeperConfig.LongestLag is %v; use more than 0", c.LongestLag)
 	case c.Store.TTL() < c.LongestLag:
-		return fmt.Errorf("LongestLag is %v and the store's TTL only %v: a session would be forgotten while a replica that lacks its writes is in use; "+
+		return fmt.Errorf("KeeperConfig.LongestLag is %v and the store's TTL only %v: a session would be forgotten while a replica that lacks its writes is in use; "+
 			"raise the TTL, or lower LongestLag to the lag at which replicas are taken out", c.LongestLag, c.Store.TTL())
 	}
 	for i, name := range c.Clusters {
 		if len(name) == 0 || len(name) > MaxClusterName {
-			return fmt.Errorf("Clusters[%d] (%q) has %d bytes; use 1 to %d", i, name, len(name), MaxClusterName)
+			return fmt.Errorf("KeeperConfig.Clusters[%d] (%q) has %d bytes; use 1 to %d", i, name, len(name), MaxClusterName)
 		}
 	}
 	return nil

@@ -41,15 +41,15 @@ func (s *shelf) set(f func()) {
 	f()
 }
 
-func (s *shelf) fault(note func()) (failing error, hung chan struct{}, late bool) {
+func (s *shelf) fault(note func()) (hung chan struct{}, late bool, failing error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	note()
-	return s.failing, s.hung, s.late
+	return s.hung, s.late, s.failing
 }
 
 func (s *shelf) Load(ctx context.Context, key, marker string) (kept tidegate.Kept, err error) {
-	failing, hung, late := s.fault(func() { s.loads = append(s.loads, marker) })
+	hung, late, failing := s.fault(func() { s.loads = append(s.loads, marker) })
 	if failing == nil || late {
 		kept, err = s.MemoryStore.Load(ctx, key, marker)
 	}
@@ -60,7 +60,7 @@ func (s *shelf) Load(ctx context.Context, key, marker string) (kept tidegate.Kep
 }
 
 func (s *shelf) Save(ctx context.Context, key string, saving tidegate.Saving) (err error) {
-	failing, hung, late := s.fault(func() { s.saves = append(s.saves, saving) })
+	hung, late, failing := s.fault(func() { s.saves = append(s.saves, saving) })
 	if failing == nil || late {
 		err = s.MemoryStore.Save(ctx, key, saving)
 	}
