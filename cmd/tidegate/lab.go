@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab"
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/carrier"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/fault"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/report"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/strategy"
@@ -18,6 +20,8 @@ import (
 type labCommand struct {
 	Scenario   string        `default:"lag-spike" help:"What goes wrong, by its name above."`
 	Strategies names         `placeholder:"NAMES" help:"What to compare, one after another, by the names above; or all: ${strategies}."`
+	Carrier    string        `placeholder:"NAME" help:"Send the requests over HTTP, through a balancer to the instances, and carry tidegate's sessions so: ${carriers}."`
+	Missing    string        `default:"catch-up" help:"What a known client without a token gets: catch-up, it sees all that is committed by now; or fresh, it is taken for somebody new, and the run shows what that breaks."`
 	Instances  int           `default:"2" help:"Application instances; sessions hop between them."`
 	Sessions   int           `default:"32" help:"Sessions, each a user who writes one row and reads all."`
 	Rate       float64       `default:"1000" help:"Reads per second of all sessions together, whatever the answers take."`
@@ -55,34 +59,53 @@ func (labCommand) Help() string {
 			fmt.Fprintf(&b, "  %-18s %s\n", s.Name, strings.Join(s.Strategies, ", "))
 		}
 	}
+	b.WriteString("\nCarriers (--carrier):\n")
+	for _, c := range carrier.All() {
+		fmt.Fprintf(&b, "  %-18s %s\n", c.Name, c.About)
+	}
+	fmt.Fprintf(&b, "With one, each instance is an HTTP server with its own pools and middleware, and each session an\n"+
+		"HTTP client, whose requests overlap and go to the instances in turn. The strategies are then\n"+
+		"%s; those without sessions take the same way, and nothing is carried.\n"+
+		"lost-token is by header if no carrier is named.\n", strings.Join(strategy.CarriableNames(), ", "))
 	b.WriteString("\nExit status: 0 tidegate broke no promise and had no error that the scenario is no reason for;\n" +
-		"1 it did; 2 the run says nothing.\n")
+		"1 it did; 2 the run says nothing. With --missing fresh tidegate's sessions miss what they knew once\n" +
+		"their client has lost its tokens: 0 then means that the run shows it, 2 that it shows nothing, and\n" +
+		"1 that a promise was broken for which no lost token is the reason.\n")
 	return b.String()
 }
 
 func labVars() kong.Vars {
 	return kong.Vars{
 		"strategies": strings.Join(strategy.Names(), ", "),
+		"carriers":   strings.Join(carrier.Names(), ", "),
 	}
 }
 
 func (c *labCommand) config() lab.Config {
-	return lab.Config{
-		Scenario: c.Scenario, Strategies: c.strategies(),
+	cfg := lab.Config{
+		Scenario: c.Scenario, Carrier: c.Carrier, Missing: c.Missing,
 		Instances: c.Instances, Sessions: c.Sessions, Rate: c.Rate, Writes: c.Writes,
 		Replicas: c.Replicas, Duration: c.Duration, Seed: c.Seed,
 		Strong: c.Strong, ApplyDelay: c.ApplyDelay, Wait: c.Wait, PGBin: c.PGBin, KeepLogs: c.KeepLogs,
 	}
+	cfg.Strategies = c.strategies(cfg.CarrierName() != "")
+	return cfg
 }
 
 // strategies are the ones that were named, or else those that the scenario is
-// for.
-func (c *labCommand) strategies() []string {
+// for, and with a carrier those of them that it is for as well.
+func (c *labCommand) strategies(carried bool) []string {
 	switch scenario, err := fault.Find(c.Scenario); {
+	case len(c.Strategies) == 1 && c.Strategies[0] == "all" && carried:
+		return strategy.CarriableNames()
 	case len(c.Strategies) == 1 && c.Strategies[0] == "all":
 		return strategy.Names()
 	case c.Strategies != nil:
 		return c.Strategies
+	case err == nil && scenario.Strategies != nil && carried:
+		return slices.DeleteFunc(slices.Clone(scenario.Strategies), func(name string) bool {
+			return !slices.Contains(strategy.CarriableNames(), name)
+		})
 	case err == nil && scenario.Strategies != nil:
 		return scenario.Strategies
 	}
@@ -126,6 +149,10 @@ func (c *labCommand) print(std streams, result *report.Result, verdict *report.V
 		cfg := c.config()
 		fmt.Fprintf(std.out, "Scenario %s on PostgreSQL %s with %d replicas: %v, seed %d.\n",
 			result.Scenario, result.ServerVersion, result.Replicas, cfg.Load(), result.Seed)
+		if result.Carrier != "" {
+			fmt.Fprintf(std.out, "Requests by HTTP through a balancer, sessions carried by %s; a known client without a token: %s.\n",
+				result.Carrier, result.Missing)
+		}
 		result.Table(std.out)
 	}
 	fmt.Fprintf(std.out, "\n%s\n", verdict.Line)
@@ -133,7 +160,7 @@ func (c *labCommand) print(std streams, result *report.Result, verdict *report.V
 
 // terms are what the scenario asks of a run.
 func terms(cfg *lab.Config, interrupted bool) report.Terms {
-	t := report.Terms{Danger: true, Interrupted: interrupted}
+	t := report.Terms{Danger: true, Interrupted: interrupted, Forgets: cfg.Fresh()}
 	if s, err := fault.Find(cfg.Scenario); err == nil {
 		t.Opportunities, t.Errors = s.Wanted(cfg.Duration), s.Errors
 	}

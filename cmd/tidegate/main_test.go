@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab"
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/carrier"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/fault"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/strategy"
 	"github.com/tidegatedb/tidegate/internal/pgcluster"
@@ -77,21 +78,31 @@ func labHelp() []string {
 	for _, s := range append(strategy.All(), strategy.Carriers()...) {
 		says = append(says, "  "+s.Name()+" ", s.About())
 	}
+	for _, c := range carrier.All() {
+		says = append(says, "  "+c.Name+" ", c.About)
+	}
+	says = append(says, "--carrier", "--missing", "so: header, cookie, event.")
 	return says
 }
 
 // What is compared when nobody says depends on the scenario.
 func TestLabChoosesStrategies(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ scenario, strategies, want string }{
-		{"lag-spike", "", "round-robin,tidegate"},
-		{"kill-replica", "", "remote-apply,tidegate"},
-		{"deploy", "", "tidegate,tidegate-memory,tidegate-amnesia"},
-		{"deploy", "sticky", "sticky"},
-		{"steady", "all", "primary-only,round-robin,sticky,probe-per-read,remote-apply,tidegate"},
-		{"flood", "", "round-robin,tidegate"},
+	for _, c := range []struct{ scenario, carrier, strategies, want string }{
+		{"lag-spike", "", "", "round-robin,tidegate"},
+		{"kill-replica", "", "", "remote-apply,tidegate"},
+		{"deploy", "", "", "tidegate,tidegate-memory,tidegate-amnesia"},
+		{"deploy", "", "sticky", "sticky"},
+		{"steady", "", "all", "primary-only,round-robin,sticky,probe-per-read,remote-apply,tidegate"},
+		{"flood", "", "", "round-robin,tidegate"},
+		{"lag-spike", "cookie", "", "round-robin,tidegate"},
+		{"deploy", "header", "", "tidegate"},
+		{"deploy", "header", "sticky", "sticky"},
+		{"steady", "event", "all", "primary-only,round-robin,remote-apply,tidegate"},
+		{"lost-token", "", "", "round-robin,tidegate"},
+		{"lost-token", "", "all", "primary-only,round-robin,remote-apply,tidegate"},
 	} {
-		cmd := labCommand{Scenario: c.scenario}
+		cmd := labCommand{Scenario: c.scenario, Carrier: c.carrier}
 		if c.strategies != "" {
 			cmd.Strategies = strings.Split(c.strategies, ",")
 		}
@@ -124,6 +135,12 @@ func TestUsageErrors(t *testing.T) {
 		{"lab --wait=-1s", "--wait", "leave it out"},
 		{"lab --strong 2", "--strong", "leave it out"},
 		{"lab --apply-delay 0s", "--apply-delay", "the default is 25ms"},
+		{"lab --carrier pigeon", "--carrier", "choose one of header, cookie, event"},
+		{"lab --carrier redis", "--carrier", "choose one of header, cookie, event"},
+		{"lab --carrier header --instances 1", "--instances", "the default is 2"},
+		{"lab --carrier header --strategies sticky", "--strategies", "choose from primary-only,round-robin,remote-apply,tidegate"},
+		{"lab --missing fresh", "--missing", "name a --carrier"},
+		{"lab --carrier header --missing stale", "--missing", "choose one of catch-up, fresh"},
 		{"lab --seed -1", "--seed", "see tidegate lab --help"},
 		{"lab --scenario flood", "--scenario", "lag-spike"},
 		{"lab --strategies coin-toss", "--strategies", "round-robin"},

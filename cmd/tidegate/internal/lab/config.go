@@ -5,6 +5,7 @@
 // Each room has one part of that:
 //
 //	traffic    the sessions and when they read and write
+//	carrier    how their history travels, if by HTTP
 //	strategy   what is compared
 //	fault      what goes wrong meanwhile
 //	record     what happened, operation by operation
@@ -27,8 +28,8 @@ import (
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/traffic"
 )
 
-// Config says what to run. Every field must be set; the command's flags have
-// the defaults.
+// Config says what to run. Every field must be set, but for those that say what
+// their zero value means; the command's flags have the defaults.
 type Config struct {
 	Scenario   string
 	Strategies []string // by name, in the order in which they run
@@ -46,6 +47,12 @@ type Config struct {
 	ApplyDelay time.Duration
 	// Wait is how long a causal read of tidegate may wait; 0: its default.
 	Wait time.Duration
+	// Carrier is how sessions travel by HTTP, by name. Empty means not at all, or by
+	// header in a scenario that needs clients.
+	Carrier string
+	// Missing is what a known client without a token gets: "catch-up", or "fresh".
+	// Empty means catch-up.
+	Missing string
 	// PGBin is the folder of the server programs; empty: where they usually are.
 	PGBin string
 	// KeepLogs is a folder to copy the servers' logs to; empty: none.
@@ -91,6 +98,9 @@ func (c *Config) Validate() error {
 			return bad("strategies", "name each one once", "%s is named twice", name)
 		}
 	}
+	if err := c.validateCarrier(); err != nil {
+		return err
+	}
 	switch {
 	case c.Instances < 1 || c.Instances > maxInstances:
 		return bad("instances", "the default is 2", "%d is not from 1 to %d", c.Instances, maxInstances)
@@ -122,7 +132,10 @@ func (c *Config) Load() traffic.Load {
 	}
 	if s, err := fault.Find(c.Scenario); err == nil {
 		load.WritesEnd = time.Duration(s.WritesEnd * float64(c.Duration))
-		load.Witness = s.Witness
+		load.Witness, load.Drops = s.Witness, s.Drops
+	}
+	if c.CarrierName() != "" {
+		load.Parallel = parallel
 	}
 	return load
 }

@@ -51,6 +51,14 @@ func TestValidate(t *testing.T) {
 		"no apply delay":    {"apply-delay", func(c *lab.Config) { c.ApplyDelay = 0 }},
 		"long apply delay":  {"apply-delay", func(c *lab.Config) { c.ApplyDelay = time.Hour }},
 		"negative wait":     {"wait", func(c *lab.Config) { c.Wait = -time.Second }},
+		"unknown carrier":   {"carrier", func(c *lab.Config) { c.Carrier = "pigeon" }},
+		"unknown policy":    {"missing", func(c *lab.Config) { c.Carrier, c.Missing = "header", "stale" }},
+		"policy of nothing": {"missing", func(c *lab.Config) { c.Missing = "fresh" }},
+		"one instance":      {"instances", func(c *lab.Config) { c.Carrier, c.Instances = "cookie", 1 }},
+		"implied instance":  {"instances", func(c *lab.Config) { c.Scenario, c.Instances = "lost-token", 1 }},
+		"nobody to tell":    {"sessions", func(c *lab.Config) { c.Carrier, c.Sessions = "event", 1 }},
+		"not carriable":     {"strategies", func(c *lab.Config) { c.Carrier, c.Strategies = "header", []string{"tidegate", "sticky"} }},
+		"ours in memory":    {"strategies", func(c *lab.Config) { c.Scenario, c.Strategies = "lost-token", []string{"tidegate-memory"} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,6 +72,27 @@ func TestValidate(t *testing.T) {
 				t.Errorf("got %+v, want flag %s", usage, c.flag)
 			}
 		})
+	}
+}
+
+// A carrier makes requests overlap, and a scenario that needs clients has one.
+func TestCarriersShapeTheLoad(t *testing.T) {
+	t.Parallel()
+	cfg := usual()
+	if l := cfg.Load(); cfg.CarrierName() != "" || l.Parallel != 0 || l.Drops != 0 {
+		t.Errorf("without a carrier: %q, %+v", cfg.CarrierName(), l)
+	}
+	cfg.Carrier = "event"
+	if l := cfg.Load(); cfg.CarrierName() != "event" || l.Parallel == 0 || l.Drops != 0 {
+		t.Errorf("events: %q, %+v", cfg.CarrierName(), l)
+	}
+	cfg.Scenario = "lost-token"
+	if l := cfg.Load(); cfg.CarrierName() != "event" || l.Parallel == 0 || l.Drops == 0 {
+		t.Errorf("events that are lost: %q, %+v", cfg.CarrierName(), l)
+	}
+	cfg.Carrier, cfg.Missing, cfg.Instances = "", "fresh", 2
+	if cfg.CarrierName() != "header" || cfg.Validate() != nil || !cfg.Fresh() {
+		t.Errorf("lost-token: %q, %v", cfg.CarrierName(), cfg.Validate())
 	}
 }
 

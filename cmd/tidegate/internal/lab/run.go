@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/carrier"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/fault"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/report"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/strategy"
@@ -31,11 +32,18 @@ func Run(ctx context.Context, cfg Config, progress *report.Progress) (result *re
 		DurationS: report.Seconds(cfg.Duration),
 		Instances: cfg.Instances,
 		Replicas:  cfg.Replicas,
+		Carrier:   cfg.CarrierName(),
+	}
+	if result.Carrier != "" {
+		result.Missing = cfg.policy().String()
 	}
 	r := runner{cfg: cfg, scenario: scenario, progress: progress}
 	defer func() { err = errors.Join(err, r.leave()) }()
 	progress.Say("scenario %s: %s", scenario.Name, scenario.About)
 	progress.Say("load: %v", cfg.Load())
+	if by, err := carrier.Find(result.Carrier); err == nil {
+		progress.Say("carrier %s: %s", by.Name, by.About)
+	}
 	for _, name := range cfg.Strategies {
 		s, err := strategy.Find(name)
 		if err != nil {

@@ -29,20 +29,19 @@ func (r *runner) serve(ctx context.Context, s strategy.Strategy) (f *report.Figu
 	if err != nil {
 		return nil, err
 	}
-	instances, err := r.open(ctx, s)
-	fleet := traffic.NewFleet(instances...)
-	defer fleet.Close()
+	fleet, err := r.open(ctx, s)
 	if err != nil {
 		return nil, err
 	}
+	defer fleet.Close()
 	r.progress.Say("%s: %s", s.Name(), s.About())
 	r.progress.Show("warming up ...")
-	warmUp(ctx, instances, int64(load.Keys()))
+	warmUp(ctx, fleet, load.Instances, int64(load.Keys()))
 	return r.run(ctx, s, load, fleet)
 }
 
 // run lets the fleet serve the load and the scenario happen.
-func (r *runner) run(ctx context.Context, s strategy.Strategy, load traffic.Load, fleet *traffic.Fleet) (*report.Figures, error) {
+func (r *runner) run(ctx context.Context, s strategy.Strategy, load traffic.Load, fleet fleet) (*report.Figures, error) {
 	var trouble atomic.Value
 	trouble.Store("")
 	log, checker := record.NewLog(load.Sessions), check.New(load.Keys())
@@ -50,6 +49,7 @@ func (r *runner) run(ctx context.Context, s strategy.Strategy, load traffic.Load
 	if err != nil {
 		return nil, err
 	}
+	warm := statsOf(fleet)
 	start := time.Now()
 	// The looks go on for a moment after the load, so that the last reads have
 	// one after them.
@@ -87,40 +87,10 @@ func (r *runner) run(ctx context.Context, s strategy.Strategy, load traffic.Load
 	f.Opportunities = truth.Opportunities(log.Sessions(), looks, load.Keys())
 	f.PrimaryCPUs = report.Seconds(primary - primaryBefore)
 	f.ReplicaCPUs = report.Seconds(replicas - replicasBefore)
+	if r.cfg.CarrierName() != "" {
+		f.Carried = report.MeasureCarriage(log, statsOf(fleet).Minus(warm))
+	}
 	return &f, errors.Join(ctx.Err(), faultErr, cpuErr)
-}
-
-// open starts the application instances.
-func (r *runner) open(ctx context.Context, s strategy.Strategy) (open []strategy.Instance, err error) {
-	for i := range r.cfg.Instances {
-		instance, err := r.openOne(ctx, s, i)
-		if err != nil {
-			return open, err
-		}
-		open = append(open, instance)
-	}
-	return open, nil
-}
-
-func (r *runner) openOne(ctx context.Context, s strategy.Strategy, number int) (strategy.Instance, error) {
-	cfg := strategy.Config{PoolSize: int32(r.cfg.poolSize()), ConnLifetime: r.scenario.ConnLifetime, Wait: r.cfg.Wait}
-	instance, err := s.Open(ctx, number, r.stage.nodes(), cfg)
-	if err != nil {
-		return nil, fmt.Errorf("open instance %d: %w", number, err)
-	}
-	return instance, nil
-}
-
-// replacer returns what replaces an instance by a new one.
-func (r *runner) replacer(s strategy.Strategy, fleet *traffic.Fleet) func(context.Context, int) error {
-	return func(ctx context.Context, number int) error {
-		next, err := r.openOne(ctx, s, number)
-		if err != nil {
-			return err
-		}
-		fleet.Replace(number, next)
-		return nil
-	}
 }
 
 // witness returns what makes statements that write the witness. The checker

@@ -4,7 +4,8 @@ import (
 	"context"
 	"sync"
 
-	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/strategy"
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/record"
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/traffic"
 )
 
 const (
@@ -17,19 +18,19 @@ const (
 // warmUp lets instances serve a little before anything is measured, so that
 // their connections are open and their statements prepared, whenever a strategy
 // does that by itself. What fails here will fail again where it is counted.
-func warmUp(ctx context.Context, instances []strategy.Instance, firstKey int64) {
+func warmUp(ctx context.Context, fleet traffic.Backend, instances int, firstKey int64) {
 	var wg sync.WaitGroup
-	for n, instance := range instances {
+	for n := range instances {
 		for i := range int64(warmSessions) {
 			wg.Go(func() {
-				s := &strategy.Session{ID: -1 - int(i)} // none of the load's
-				keys := []int64{firstKey + i}
+				client := fleet.Client(-1 - int(i)) // none of the load's
+				key := firstKey + i
 				for round := range warmRounds {
 					if ctx.Err() != nil {
 						return
 					}
-					_ = instance.Write(ctx, s, keys[0], int64(round*len(instances)+n)+1)
-					_, _ = instance.Read(ctx, s, keys)
+					client.Write(ctx, &record.Op{Instance: n, Key: key, Version: int64(round*instances+n) + 1})
+					client.Read(ctx, &record.Op{Instance: n, Asked: []int64{key}})
 				}
 			})
 		}

@@ -4,18 +4,25 @@
 //
 // # What is checked
 //
-// Formally, for each session, over its operations in the order it issued them,
-// with acked(k) the newest version of its own key k whose write was
-// acknowledged, and seen(k) the newest version of row k in its earlier answers:
+// Formally, for each session and each of its reads, with acked(k) the newest
+// version of its own key k whose write was acknowledged before the read began,
+// seen(k) the newest version of row k in answers that it had by then, and told(k)
+// the version of row k that an event told of which the read brought along:
 //
 //   - read-your-writes: an answer has version(k) >= acked(k);
 //   - monotonic reads: an answer has version(k) >= seen(k); one that already
 //     broke read-your-writes with the same row is not reported twice;
+//   - reads after events: an answer has version(k) >= told(k); one that already
+//     broke another promise with the same row is not reported twice;
 //   - real rows: an answer has each row that was asked for once, and
 //     version(k) <= the newest version whose write had begun.
 //
-// Plainly: what you saved is there, what you saw does not go away, and nothing
-// is made up.
+// Plainly: what you saved is there, what you saw does not go away, what made you
+// look is to be seen, and nothing is made up.
+//
+// Requests of one session may overlap. What arrived after a read had begun is not
+// required of that read, and counts for those that begin later, whatever the
+// order in which the answers come.
 //
 // A write that ended in an error may or may not have happened, or may happen
 // yet. It is neither required nor forbidden, until the session has seen it.
@@ -45,7 +52,7 @@ func New(keys int) *Checker {
 }
 
 // Session returns the state of one session, which writes the row own and no
-// other. It is for one goroutine.
+// other. It is for one goroutine, or for several that take turns.
 func (c *Checker) Session(id int, own int64) *Session {
 	return &Session{c: c, id: id, own: own, seen: make([]int64, len(c.begun))}
 }
@@ -71,16 +78,44 @@ func (s *Session) Wrote(version int64) {
 	s.acked = max(s.acked, version)
 }
 
-// Read judges an answer to a read of the keys asked, each asked once. Call it
-// after the answer arrived and before the session's next operation.
+// Required is what one read must show, by what its session knew when it began.
+type Required struct {
+	asked        []int64
+	known, acked []int64      // by the place in asked
+	told         []record.Row // by events
+}
+
+// Begin says that a read of the keys is about to be sent, each asked once. The
+// rows told are those that events told of which the read brings along; a row that
+// is not asked for requires nothing.
+func (s *Session) Begin(asked []int64, told ...record.Row) Required {
+	q := Required{asked: asked, told: told, known: make([]int64, len(asked)), acked: make([]int64, len(asked))}
+	for i, key := range asked {
+		q.known[i] = s.seen[key]
+		if key == s.own {
+			q.acked[i] = s.acked
+			q.known[i] = max(s.acked, s.seen[key])
+		}
+	}
+	return q
+}
+
+// Read judges an answer to a read that nothing overlapped. Call it after the
+// answer arrived and before the session's next operation.
 func (s *Session) Read(asked []int64, rows []record.Row) []record.Violation {
+	return s.End(s.Begin(asked), rows)
+}
+
+// End judges the answer to a read. Call it when the answer has arrived.
+func (s *Session) End(q Required, rows []record.Row) []record.Violation {
+	asked := q.asked
 	var broken []record.Violation
 	report := func(p record.Promise, key, knew, got int64) {
 		broken = append(broken, record.Violation{Promise: p, Session: s.id, Key: key, Knew: knew, Got: got})
 	}
 
 	// An answer is one snapshot, so every row is judged against what was known
-	// before it; what it shows counts from the next read on.
+	// before it; what it shows counts for the reads that begin from now on.
 	shown := make(map[int64]int64, len(asked))
 	for _, r := range rows {
 		if _, twice := shown[r.Key]; twice || !slices.Contains(asked, r.Key) {
@@ -89,7 +124,7 @@ func (s *Session) Read(asked []int64, rows []record.Row) []record.Violation {
 		}
 		shown[r.Key] = r.Version
 	}
-	for _, key := range asked {
+	for i, key := range asked {
 		version, there := shown[key]
 		if !there {
 			version = record.Absent
@@ -100,22 +135,26 @@ func (s *Session) Read(asked []int64, rows []record.Row) []record.Violation {
 			report(record.RealRows, key, newest, version)
 			continue
 		}
-		switch known := s.known(key); {
-		case version >= known:
-			s.seen[key] = version
-		case key == s.own && version < s.acked:
+		// An answer that arrived meanwhile may have shown more.
+		s.seen[key] = max(s.seen[key], version)
+		switch known, told := q.known[i], q.toldOf(key); {
+		case key == s.own && version < q.acked[i]:
 			report(record.ReadYourWrites, key, known, version)
-		default:
+		case version < known:
 			report(record.MonotonicReads, key, known, version)
+		case version < told:
+			report(record.ReadsAfterEvents, key, told, version)
 		}
 	}
 	return broken
 }
 
-// known is the oldest version of a row that the session may be shown.
-func (s *Session) known(key int64) int64 {
-	if key == s.own {
-		return max(s.acked, s.seen[key])
+// toldOf is the version of a row that events told of; 0 when they did not.
+func (q Required) toldOf(key int64) (version int64) {
+	for _, r := range q.told {
+		if r.Key == key {
+			version = max(version, r.Version)
+		}
 	}
-	return s.seen[key]
+	return version
 }

@@ -23,6 +23,15 @@ type step struct {
 	version int64        // of a write
 	rows    []record.Row // of a read
 	asked   []int64
+	since   int // of a read: the step before which it began; 0 for its own
+}
+
+// began is the step before which the read that ends with step i began.
+func (h history) began(i int) int {
+	if since := h.steps[i].since; since > 0 {
+		return since
+	}
+	return i
 }
 
 type what uint8
@@ -41,14 +50,24 @@ func (h history) judge() [][]record.Violation {
 		sessions = append(sessions, checker.Session(id, int64(id)))
 	}
 	found := make([][]record.Violation, len(h.steps))
+	required := make([]check.Required, len(h.steps))
 	for i, st := range h.steps {
+		for end := i; end < len(h.steps); end++ {
+			if e := h.steps[end]; e.what == read && h.began(end) == i {
+				required[end] = sessions[e.session].Begin(e.asked)
+			}
+		}
 		switch s := sessions[st.session]; st.what {
 		case send:
 			s.Writing(st.version)
 		case ack:
 			s.Wrote(st.version)
 		case read:
-			found[i] = s.Read(st.asked, st.rows)
+			if st.since == 0 {
+				found[i] = s.Read(st.asked, st.rows)
+			} else {
+				found[i] = s.End(required[i], st.rows)
+			}
 		}
 	}
 	return found
@@ -70,16 +89,14 @@ func (h history) oracle() [][]record.Promise {
 		}
 		for _, key := range st.asked {
 			got := version(st.rows, key)
-			begun, acked, seen := int64(0), int64(0), int64(0)
-			for _, past := range h.steps[:i] {
-				switch {
-				case past.what == send && int64(past.session) == key:
-					begun = max(begun, past.version)
-				case past.what == ack && past.session == st.session && int64(past.session) == key:
+			begun, acked, seen := h.begunAt(i, key), int64(0), int64(0)
+			began := h.steps[:h.began(i)]
+			for _, past := range began {
+				if past.what == ack && past.session == st.session && int64(past.session) == key {
 					acked = max(acked, past.version)
 				}
 			}
-			for j, past := range h.steps[:i] {
+			for j, past := range began {
 				if past.what == read && past.session == st.session && slices.Contains(past.asked, key) {
 					if v := version(past.rows, key); v <= h.begunAt(j, key) {
 						seen = max(seen, v)

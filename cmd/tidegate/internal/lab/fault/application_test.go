@@ -31,6 +31,9 @@ func TestScenariosWithoutAFault(t *testing.T) {
 		t.Errorf("churn: connections live %v", s.ConnLifetime)
 	}
 	for _, s := range fault.All() {
+		if loses := s.Name == "lost-token"; s.Drops > 0 != loses || loses && (s.Drops > 0.1 || s.Inject == nil) {
+			t.Errorf("%s: clients lose their tokens before %v of the operations", s.Name, s.Drops)
+		}
 		if may := slices.Contains([]string{"crash-backend", "restart-replica", "kill-replica"}, s.Name); s.Errors != may {
 			t.Errorf("%s: errors are possible: %v", s.Name, s.Errors)
 		}

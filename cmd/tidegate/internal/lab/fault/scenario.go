@@ -33,6 +33,9 @@ type Scenario struct {
 	// WritesEnd is the part of the run after which the sessions only read. Zero
 	// means that they write to the end.
 	WritesEnd float64
+	// Drops is the part of the operations before which the session's client has lost
+	// its tokens. Above zero the sessions have clients, by HTTP.
+	Drops float64
 	// Witness adds the row that [Site.Witness] writes to every read.
 	Witness bool
 	// ConnLifetime is how long the connections of every strategy live. Zero means
@@ -57,7 +60,7 @@ func (s Scenario) Wanted(duration time.Duration) int {
 func All() []Scenario {
 	return []Scenario{
 		steady, lagSpike, allLag, slowStandbyApply, bulkWrite, idle, idleWriter,
-		crashBackend, restartReplica, killReplica, ddl, churn, deploy,
+		crashBackend, restartReplica, killReplica, ddl, churn, deploy, lostToken,
 	}
 }
 

@@ -30,6 +30,6 @@ func (l *Live) count(op *Op) {
 	add(&l.Replica, a.Replica)
 	add(&l.Waits, a.Waited)
 	add(&l.Fallbacks, a.Fallback)
-	add(&l.Stale, op.Broke(ReadYourWrites))
+	add(&l.Stale, op.Broke(ReadYourWrites) || op.Broke(ReadsAfterEvents))
 	add(&l.Backwards, op.Broke(MonotonicReads))
 }

@@ -1,13 +1,15 @@
 package record
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 )
 
 // Log collects the operations of one run. Each session's part is touched by
-// that session's goroutine alone, so Add takes no lock; everything else may be
-// called when the sessions have ended.
+// that session alone, one operation at a time, so Add takes no lock; everything
+// else may be called when the sessions have ended.
 type Log struct {
 	Live     Live
 	sessions [][]Op
@@ -25,6 +27,12 @@ func NewLog(sessions int) *Log {
 func (l *Log) Add(op Op) {
 	l.sessions[op.Session] = append(l.sessions[op.Session], op)
 	l.Live.count(&op)
+}
+
+// Sort puts one session's operations into the order in which they began. Those
+// of a session whose requests overlap are added as they end.
+func (l *Log) Sort(session int) {
+	slices.SortFunc(l.sessions[session], func(a, b Op) int { return cmp.Compare(a.Seq, b.Seq) })
 }
 
 // Sessions returns the histories, one for each session.

@@ -3,6 +3,7 @@ package record_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/record"
 )
@@ -20,6 +21,7 @@ func TestLogCounts(t *testing.T) {
 		{Start: 6, Kind: record.Write, Err: bad},
 		{Start: 3, Session: 1, Answer: record.Answer{Shed: true}, Err: bad},
 		{Start: 4, Session: 1, Violations: []record.Violation{backwards}},
+		{Start: 9, Session: 1, Violations: []record.Violation{{Promise: record.ReadsAfterEvents}}},
 	} {
 		log.Add(op)
 	}
@@ -28,12 +30,12 @@ func TestLogCounts(t *testing.T) {
 		name      string
 		got, want int64
 	}{
-		{"reads", l.Reads.Load(), 3},
+		{"reads", l.Reads.Load(), 4},
 		{"writes", l.Writes.Load(), 1},
 		{"replica", l.Replica.Load(), 1},
 		{"waits", l.Waits.Load(), 1},
 		{"fallbacks", l.Fallbacks.Load(), 1},
-		{"stale", l.Stale.Load(), 1},
+		{"stale", l.Stale.Load(), 2},
 		{"backwards", l.Backwards.Load(), 2},
 		{"shed", l.Shed.Load(), 1},
 		{"errors", l.Erred.Load(), 1},
@@ -52,13 +54,29 @@ func TestLogCounts(t *testing.T) {
 func TestViolationsReadWell(t *testing.T) {
 	t.Parallel()
 	for want, v := range map[string]record.Violation{
-		"read-your-writes: session 3, row 3: knew version 7, got version 6": {Promise: record.ReadYourWrites, Session: 3, Key: 3, Knew: 7, Got: 6},
+		"read-your-writes: session 3, row 3: knew version 7, got version 6":   {Promise: record.ReadYourWrites, Session: 3, Key: 3, Knew: 7, Got: 6},
+		"reads after events: session 2, row 5: knew version 4, got version 3": {Promise: record.ReadsAfterEvents, Session: 2, Key: 5, Knew: 4, Got: 3},
 		"monotonic reads: session 1, row 2: knew version 0, the row was absent": {
 			Promise: record.MonotonicReads, Session: 1, Key: 2, Got: record.Absent,
 		},
 	} {
 		if v.String() != want {
 			t.Errorf("got %q, want %q", v, want)
+		}
+	}
+}
+
+// A session whose requests overlap adds them as they end.
+func TestLogSorts(t *testing.T) {
+	t.Parallel()
+	log := record.NewLog(2)
+	for _, seq := range []int{3, 1, 2} {
+		log.Add(record.Op{Session: 1, Seq: seq, Start: time.Second})
+	}
+	log.Sort(1)
+	for i, op := range log.Sessions()[1] {
+		if op.Seq != i+1 {
+			t.Errorf("operation %d is at %d", op.Seq, i+1)
 		}
 	}
 }

@@ -1,5 +1,5 @@
 // Package record holds what happened in a run of the lab: one [Op] for each
-// read and write, in the order in which its session issued them. Every other
+// read and write, in the order in which its session began them. Every other
 // room of the lab either writes these records or judges them.
 package record
 
@@ -57,6 +57,7 @@ type Answer struct {
 // Op is the record of one operation. Times count from the start of the run.
 type Op struct {
 	Session  int
+	Seq      int // its place among those of its session, as they began
 	Instance int
 	Kind     Kind
 
@@ -80,6 +81,15 @@ type Op struct {
 	AfterWrite bool
 	SinceWrite time.Duration
 	AtOnce     bool
+
+	// Told is the row that an event told of which made the session read; nil for
+	// any other operation.
+	Told *Row
+	// Overlaps says that the session had another request in flight when this one
+	// began.
+	Overlaps bool
+	// Dropped is how many tokens the session's client had lost right before.
+	Dropped int
 
 	// Err is why the operation has no result. The outcome of a write that
 	// failed is unknown: it may still appear.

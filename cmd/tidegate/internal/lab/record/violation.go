@@ -11,6 +11,8 @@ const (
 	ReadYourWrites Promise = iota
 	// MonotonicReads: a session never sees a row older than it has seen it.
 	MonotonicReads
+	// ReadsAfterEvents: a read that an event caused sees what the event tells of.
+	ReadsAfterEvents
 	// RealRows: an answer holds each row that was asked for once, and only
 	// versions that somebody has written. No routing can break this; a server,
 	// a driver or the lab itself can, and then no count means anything.
@@ -23,6 +25,8 @@ func (p Promise) String() string {
 		return "read-your-writes"
 	case MonotonicReads:
 		return "monotonic reads"
+	case ReadsAfterEvents:
+		return "reads after events"
 	default:
 		return "real rows"
 	}

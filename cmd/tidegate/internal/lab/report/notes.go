@@ -36,6 +36,7 @@ func (f *Figures) notes(w io.Writer) {
 	if f.UnpromptedWaitsMax > 0 {
 		fmt.Fprintf(w, "\n%s let no session wait more than %s between two restarts without a write or a read on the primary before.\n", f.Name, often(f.UnpromptedWaitsMax))
 	}
+	f.carriageNotes(w)
 	f.unprovenNotes(w)
 	if f.Errors > 0 {
 		fmt.Fprintf(w, "\n%s's errors: %s reads before their first row, %s reads after it, %s writes.\n",
@@ -43,6 +44,20 @@ func (f *Figures) notes(w io.Writer) {
 	}
 	if f.FirstError != "" {
 		fmt.Fprintf(w, "%s's first error: %s\n", f.Name, f.FirstError)
+	}
+}
+
+// carriageNotes tells of tokens and events that did not arrive: a client that keeps
+// the rules and a lab that is fast enough have none.
+func (f *Figures) carriageNotes(w io.Writer) {
+	if f.Carried == nil {
+		return
+	}
+	if n := f.Carried.Late; n > 0 {
+		fmt.Fprintf(w, "\n%s: %s responses were too early for what their session came to require.\n", f.Name, thousands(int(n)))
+	}
+	if n := f.Carried.Undelivered; n > 0 {
+		fmt.Fprintf(w, "\n%s: %s events were lost, because their sessions had too many to read for.\n", f.Name, thousands(int(n)))
 	}
 }
 

@@ -14,14 +14,18 @@ import (
 // Result is what a run of the lab found out. The names and the order of its
 // fields are what --json prints, and other tools read them.
 type Result struct {
-	Engine        string    `json:"engine"`
-	ServerVersion string    `json:"server_version"`
-	Scenario      string    `json:"scenario"`
-	Seed          uint64    `json:"seed"`
-	DurationS     float64   `json:"duration_s"` // of each strategy
-	Instances     int       `json:"instances"`
-	Replicas      int       `json:"replicas"`
-	Strategies    []Figures `json:"strategies"`
+	Engine        string  `json:"engine"`
+	ServerVersion string  `json:"server_version"`
+	Scenario      string  `json:"scenario"`
+	Seed          uint64  `json:"seed"`
+	DurationS     float64 `json:"duration_s"` // of each strategy
+	Instances     int     `json:"instances"`
+	Replicas      int     `json:"replicas"`
+	// Carrier is how sessions travelled by HTTP, Missing what a known client without
+	// a token got. Empty, and left out of --json, without HTTP.
+	Carrier    string    `json:"carrier,omitempty"`
+	Missing    string    `json:"missing,omitempty"`
+	Strategies []Figures `json:"strategies"`
 }
 
 // Figures are the counts, times and costs of one strategy. Latencies are in
@@ -81,13 +85,17 @@ type Figures struct {
 
 	// UnpromptedWaitsMax is the most waits of one session from one restart of a
 	// server to the next that the session did nothing to cause. Without a restart
-	// the whole run counts.
+	// the whole run counts. The first request of a session that is known and has no
+	// token yet catches up, and a wait of that counts here.
 	UnpromptedWaitsMax int `json:"unprompted_waits_max"`
 
 	// StrongReads asked for the newest answer; CausalReplicaShare is the replicas'
 	// share of all others.
 	StrongReads        int     `json:"strong_reads"`
 	CausalReplicaShare float64 `json:"causal_replica_share"`
+
+	// Carried is there if the requests went over HTTP.
+	Carried *Carriage `json:"carried,omitempty"`
 
 	// What follows is for people, not for --json.
 

@@ -95,10 +95,34 @@ var groups = []group{
 	},
 }
 
+// carriage is the group of those whose requests went over HTTP.
+var carriage = group{
+	"How were the sessions carried?",
+	"Requests before which the client lost its tokens, sessions that caught up with all that\n" +
+		"was committed or began anew, and tokens that were refused. A reread is a read because of\n" +
+		"an event; it is behind if it lacks what the event tells of.",
+	[]column{
+		{"lost", number(func(f *Figures) int { return f.Carried.Dropped })},
+		{"caught up", number(func(f *Figures) int { return int(f.Carried.CatchUps) })},
+		{"anew", number(func(f *Figures) int { return int(f.Carried.Fresh) })},
+		{"refused", number(func(f *Figures) int { return int(f.Carried.Refused) })},
+		{"rereads", number(func(f *Figures) int { return f.Carried.Rereads })},
+		{"behind", number(func(f *Figures) int { return f.Carried.StaleRereads })},
+	},
+}
+
+// groups are those that the result has figures for.
+func (r *Result) groups() []group {
+	if r.Carrier == "" {
+		return groups
+	}
+	return append(groups[:len(groups):len(groups)], carriage)
+}
+
 // Table writes the figures for people: a small table for each group of columns,
 // one line for each strategy.
 func (r *Result) Table(w io.Writer) {
-	for _, g := range groups {
+	for _, g := range r.groups() {
 		fmt.Fprintf(w, "\n%s\n%s\n", g.title, g.meaning)
 		t := table.NewWriter()
 		t.SetOutputMirror(w)

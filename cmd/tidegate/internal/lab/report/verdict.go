@@ -34,6 +34,9 @@ type Terms struct {
 	Danger bool
 	// Errors says that reads may fail after a row was delivered.
 	Errors bool
+	// Forgets says that a client that has lost its tokens is taken for somebody new.
+	// Its session then misses what it knew, and to show that is what the run is for.
+	Forgets bool
 	// Interrupted says that the run was cut short.
 	Interrupted bool
 }
@@ -45,7 +48,7 @@ func Judge(r *Result, terms Terms) Verdict {
 		if f.Name != Ours && f.Name != Carried {
 			continue
 		}
-		if f.StaleReads+f.BackwardsReads+f.UnrealReads > 0 {
+		if f.broken() > 0 && !(terms.Forgets && f.excused()) {
 			return Verdict{StatusBroken, fmt.Sprintf("%s BROKE ITS PROMISE: %s; first: %s. Next: run again with --seed %d and report it",
 				f.Name, violations(&f), f.FirstViolation, r.Seed)}
 		}
@@ -77,11 +80,55 @@ func Judge(r *Result, terms Terms) Verdict {
 	if terms.Danger && !endangered(r) {
 		return nothing("no read was in danger, so that none could be stale; run again with a higher --rate, more --writes or a longer --duration, or another --scenario")
 	}
+	if terms.Forgets {
+		if why := shown(r); why != "" {
+			return nothing("%s", why)
+		}
+	}
 	var parts []string
 	for _, f := range r.Strategies {
 		parts = append(parts, fmt.Sprintf("%s: %s in %s reads, %s of them in danger", f.Name, violations(&f), thousands(f.Reads), thousands(f.Opportunities)))
 	}
-	return Verdict{StatusKept, strings.Join(parts, "; ")}
+	line := strings.Join(parts, "; ")
+	if terms.Forgets {
+		line += fmt.Sprintf("; %s's are expected with --missing fresh: clients that had lost their tokens were taken for new ones", Ours)
+	}
+	return Verdict{StatusKept, line}
+}
+
+// shown tells why a run does not show what becomes of sessions whose clients are
+// taken for new ones; empty means that it does.
+func shown(r *Result) string {
+	for _, f := range r.Strategies {
+		if f.Name != Ours {
+			continue
+		}
+		if f.broken() > 0 {
+			return ""
+		}
+		dropped := 0
+		if f.Carried != nil {
+			dropped = f.Carried.Dropped
+		}
+		return fmt.Sprintf("nothing shown: with --missing fresh violations are expected, and there was none in %s reads, tokens were lost before %s requests; "+
+			"run again with --scenario lost-token, a higher --rate or a longer --duration", thousands(f.Reads), thousands(dropped))
+	}
+	return fmt.Sprintf("nothing shown: --missing fresh is about %s, which did not run; add it to --strategies", Ours)
+}
+
+// broken is the number of answers that broke a promise, in one way or another.
+func (f *Figures) broken() int {
+	n := f.StaleReads + f.BackwardsReads + f.UnrealReads
+	if f.Carried != nil {
+		n += f.Carried.StaleRereads
+	}
+	return n
+}
+
+// excused reports whether sessions whose clients had lost their tokens are all
+// that the broken promises are of.
+func (f *Figures) excused() bool {
+	return f.UnrealReads == 0 && f.Carried != nil && f.Carried.Unexcused == 0
 }
 
 // endangered reports whether a strategy's reads were in danger, or all strategies
@@ -118,10 +165,13 @@ func (f *Figures) inexcusable(terms Terms) string {
 }
 
 func violations(f *Figures) string {
-	if f.StaleReads+f.BackwardsReads+f.UnrealReads == 0 {
+	if f.broken() == 0 {
 		return "no violation"
 	}
 	s := fmt.Sprintf("%s stale and %s backward", thousands(f.StaleReads), thousands(f.BackwardsReads))
+	if f.Carried != nil && f.Carried.StaleRereads > 0 {
+		s += fmt.Sprintf(" and %s behind their event", thousands(f.Carried.StaleRereads))
+	}
 	if f.UnrealReads > 0 {
 		s += fmt.Sprintf(" and %s unreal", thousands(f.UnrealReads))
 	}

@@ -14,7 +14,8 @@ import (
 // A wait is prompted if the session has tried to write, or has read from the
 // primary, whose position it must not go back behind, since its last answer from
 // a replica on the same instance: that instance has yet to learn that a replica
-// has come so far. What is left is the cluster's doing, or the strategy's own, as
+// has come so far. So it is if its client has lost its tokens, has brought an
+// event, or had another request in flight. What is left is the cluster's doing, or the strategy's own, as
 // when it moves a session away from a crowded replica.
 func unpromptedWaits(histories [][]record.Op, restarts []time.Duration) (most int) {
 	for _, ops := range histories {
@@ -24,16 +25,20 @@ func unpromptedWaits(histories [][]record.Op, restarts []time.Duration) (most in
 		for i := range ops {
 			op := &ops[i]
 			last, known := settled[op.Instance]
-			prompted := asked >= 0 && (!known || last < asked)
+			prompted := asked >= 0 && (!known || last < asked) || op.Overlaps
+			if op.Dropped > 0 || op.Told != nil {
+				prompted, asked = true, i
+			}
 			if op.Kind == record.Read && op.Answer.Waited && !prompted {
 				span := sort.Search(len(restarts), func(n int) bool { return restarts[n] > op.Start })
 				waits[span]++
 				most = max(most, waits[span])
 			}
 			// A read that failed may have been on the primary.
+			// One that overlaps another says nothing of what the other asks for.
 			if op.Kind == record.Write || !op.Answer.Replica {
 				asked = i
-			} else {
+			} else if !op.Overlaps {
 				settled[op.Instance] = i
 			}
 		}

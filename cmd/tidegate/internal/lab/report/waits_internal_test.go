@@ -1,6 +1,7 @@
 package report
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -9,7 +10,9 @@ import (
 
 // story is one session's operations on one instance after the other: w writes, x
 // writes and fails, r reads from a replica, p from the primary, f reads and
-// fails; R and P are reads that waited. A digit is the instance from then on.
+// fails; R and P are reads that waited. So are E, which an event caused, L, before
+// which tokens were lost, and B, which overlaps another request; b does too, and did
+// not wait. A digit is the instance from then on.
 func story(text string) (ops []record.Op) {
 	instance := 0
 	for _, c := range text {
@@ -21,10 +24,17 @@ func story(text string) (ops []record.Op) {
 		switch c {
 		case 'w', 'x':
 			op.Kind = record.Write
-		case 'r', 'R':
+		case 'r', 'R', 'b':
+			op.Answer.Replica = true
+		case 'E':
+			op.Answer.Replica, op.Told = true, &record.Row{}
+		case 'L':
+			op.Answer.Replica, op.Dropped = true, 1
+		case 'B':
 			op.Answer.Replica = true
 		}
-		op.Answer.Waited = c == 'R' || c == 'P'
+		op.Overlaps = c == 'b' || c == 'B'
+		op.Answer.Waited = strings.ContainsRune("RPELB", c)
 		if c == 'x' || c == 'f' {
 			op = failed(op)
 		}
@@ -48,6 +58,12 @@ func TestUnpromptedWaits(t *testing.T) {
 		"after a read that failed anywhere":         {[]string{"rfR"}, nil, 0},
 		"for nothing":                               {[]string{"rRr"}, nil, 1},
 		"at the first read of all":                  {[]string{"R"}, nil, 1},
+		"for an event":                              {[]string{"rEr"}, nil, 0},
+		"on another instance after an event":        {[]string{"rE1R"}, nil, 0},
+		"for a lost token":                          {[]string{"rLr"}, nil, 0},
+		"beside another request":                    {[]string{"rBr"}, nil, 0},
+		"for a write that another read overlapped":  {[]string{"rwbR"}, nil, 0},
+		"long after an event":                       {[]string{"rErR"}, nil, 1},
 		"twice":                                     {[]string{"rRrR"}, nil, 2},
 		"the second after a write is unprompted":    {[]string{"rwRR"}, nil, 1},
 		"on another instance that has yet to learn": {[]string{"0rw0R1R"}, nil, 0},

@@ -51,14 +51,14 @@ type memory struct {
 	sessions map[int]*tidegate.Session
 }
 
-func (c *memory) load(s *Session) (*tidegate.Session, error) {
+func (c *memory) load(_ context.Context, s *Session) (*tidegate.Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	session := c.sessions[s.ID]
 	if session == nil {
 		session = tidegate.NewSession()
 		if !c.forgets {
-			session.CatchUp(clusterName)
+			session.CatchUp(Cluster)
 		}
 		c.sessions[s.ID] = session
 	}

@@ -92,6 +92,9 @@ type Config struct {
 	// Wait is how long a causal read may wait for a replica; zero means the
 	// library's own.
 	Wait time.Duration
+	// Carried says that something else carries the sessions: each operation's
+	// context has its own. It is for a [Carriable] strategy.
+	Carried bool
 }
 
 // tune sets a pool up as the lab wants every strategy's to be.

@@ -28,15 +28,18 @@ func (Tidegate) About() string {
 
 // Open implements Strategy.
 func (Tidegate) Open(ctx context.Context, _ int, nodes Nodes, cfg Config) (Instance, error) {
-	keys, err := labKeyring()
+	if cfg.Carried {
+		return openGated(ctx, nodes, cfg, inContext{})
+	}
+	keys, err := Keyring()
 	if err != nil {
 		return nil, err
 	}
 	return openGated(ctx, nodes, cfg, signed{keys})
 }
 
-// clusterName is what tokens call the lab's cluster.
-const clusterName = "lab"
+// Cluster is what tokens call the lab's cluster.
+const Cluster = "lab"
 
 // strong is the class of the reads whose answer must be the newest.
 var strong = tidegate.Strong("lab-strong", "the lab wants a part of the reads to decide something")
@@ -44,14 +47,14 @@ var strong = tidegate.Strong("lab-strong", "the lab wants a part of the reads to
 // carrier moves a session's history from one operation to the next.
 type carrier interface {
 	// load returns the session that goes on.
-	load(s *Session) (*tidegate.Session, error)
+	load(ctx context.Context, s *Session) (*tidegate.Session, error)
 	// save keeps what the session knows now.
 	save(s *Session, session *tidegate.Session)
 }
 
 // openGated starts an instance whose sessions are carried in that way.
 func openGated(ctx context.Context, nodes Nodes, cfg Config, by carrier) (*gated, error) {
-	c := pgxgate.Config{Cluster: clusterName, Wait: cfg.Wait}
+	c := pgxgate.Config{Cluster: Cluster, Wait: cfg.Wait}
 	for _, dsn := range nodes.All() {
 		pool, err := pgxpool.ParseConfig(dsn)
 		if err != nil {
@@ -113,7 +116,7 @@ func (g *gated) Write(ctx context.Context, s *Session, key, version int64) error
 // what was done. It does so after a failure too: what a failed operation did or
 // saw belongs to the session.
 func (g *gated) with(ctx context.Context, s *Session, do func(context.Context) error) error {
-	session, err := g.by.load(s)
+	session, err := g.by.load(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -129,7 +132,7 @@ func (g *gated) Close() { g.db.Close() }
 // an operation.
 type signed struct{ keys *tidegate.Keyring }
 
-func (c signed) load(s *Session) (*tidegate.Session, error) {
+func (c signed) load(_ context.Context, s *Session) (*tidegate.Session, error) {
 	if s.Token == "" {
 		return tidegate.NewSession(), nil
 	}
@@ -144,8 +147,11 @@ func (c signed) save(s *Session, session *tidegate.Session) {
 	s.Token = c.keys.Sign(session.Token())
 }
 
-// labKeyring is the key ring of all instances, as a deployment would share it.
-var labKeyring = sync.OnceValues(func() (*tidegate.Keyring, error) {
+// Keyring returns the key ring of all instances, as a deployment would share it:
+// the same one each time.
+func Keyring() (*tidegate.Keyring, error) { return keyring() }
+
+var keyring = sync.OnceValues(func() (*tidegate.Keyring, error) {
 	secret := make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil {
 		return nil, err

@@ -1,8 +1,10 @@
 package traffic
 
 import (
+	"context"
 	"sync"
 
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/record"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/strategy"
 )
 
@@ -29,14 +31,15 @@ func NewFleet(instances ...strategy.Instance) *Fleet {
 }
 
 // Replace sends all further operations of the instance with that number to the
-// new one, lets the old one end those that it has, and closes it.
-func (f *Fleet) Replace(number int, with strategy.Instance) {
+// new one, lets the old one end those that it has, and closes it. It cannot fail.
+func (f *Fleet) Replace(_ context.Context, number int, with strategy.Instance) error {
 	f.mu.Lock()
 	old := f.members[number]
 	f.members[number] = &member{Instance: with}
 	f.mu.Unlock()
 	old.busy.Wait()
 	old.Close()
+	return nil
 }
 
 // Close closes all instances. Nothing may use the fleet any more.
@@ -44,6 +47,46 @@ func (f *Fleet) Close() {
 	for _, m := range f.members {
 		m.Close()
 	}
+}
+
+// Client implements Backend. The client calls the instances' methods; the plan
+// says which instance's, and between two of them only the token moves. Its
+// requests must not overlap.
+func (f *Fleet) Client(session int) Client {
+	return &direct{fleet: f, session: &strategy.Session{ID: session}}
+}
+
+type direct struct {
+	fleet   *Fleet
+	session *strategy.Session
+}
+
+// Read implements Client.
+func (d *direct) Read(ctx context.Context, op *record.Op) {
+	d.fleet.serve(op.Instance, func(i strategy.Instance) {
+		read := i.Read
+		if op.Strong {
+			read = i.ReadStrong
+		}
+		op.Answer, op.Err = read(ctx, d.session, op.Asked)
+	})
+}
+
+// Write implements Client.
+func (d *direct) Write(ctx context.Context, op *record.Op) {
+	d.fleet.serve(op.Instance, func(i strategy.Instance) {
+		op.Err = i.Write(ctx, d.session, op.Key, op.Version)
+	})
+}
+
+// Forget implements Client.
+func (d *direct) Forget(context.Context) int {
+	had := 0
+	if d.session.Token != "" {
+		had = 1
+	}
+	d.session.Token = ""
+	return had
 }
 
 // serve has the instance with that number do something.

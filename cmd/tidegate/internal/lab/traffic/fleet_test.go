@@ -77,7 +77,9 @@ func TestInstancesAreReplacedUnderLoad(t *testing.T) {
 		done := make(chan struct{})
 		time.AfterFunc(time.Second, func() {
 			defer close(done)
-			fleet.Replace(0, second)
+			if err := fleet.Replace(t.Context(), 0, second); err != nil {
+				t.Error(err)
+			}
 			if !first.closed {
 				t.Error("Replace returned before the old instance was closed")
 			}

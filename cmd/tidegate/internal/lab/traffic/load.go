@@ -36,6 +36,13 @@ type Load struct {
 	WritesEnd time.Duration
 	// Strong is the part of the reads that are strong, 0 to 1.
 	Strong float64
+	// Parallel is the part of the free arrivals (those that neither write nor read a
+	// write back) whose read the session does not wait for: its next operation begins
+	// at the same time. 0 to below 1; zero: the operations follow one another.
+	Parallel float64
+	// Drops is the part of the operations before which the session's client loses all
+	// tokens that it holds, 0 to 1.
+	Drops float64
 	// Affinity keeps each session on one instance. Else they hop.
 	Affinity bool
 	// Witness adds a row that no session writes and every read asks for. When
@@ -80,6 +87,10 @@ type Step struct {
 	Instance int
 	Keys     []int64 // of a read; the session's own comes first
 	Strong   bool    // of a read
+	// Beside says that the session goes on without waiting for this read.
+	Beside bool
+	// Drop says that the session's client has lost its tokens by now.
+	Drop bool
 }
 
 // Steps plans the operations of one session. Its arrivals are a Poisson
@@ -102,6 +113,7 @@ func (l Load) Steps(session int) iter.Seq[Step] {
 	return func(yield func(Step) bool) {
 		r := rand.New(rand.NewPCG(l.Seed, uint64(session)))
 		pace := Scheduled
+		beside := time.Duration(-1) // when the read began that this step begins with
 		for at := 0.0; ; {
 			if at >= writesEnd {
 				gap = readGap
@@ -111,6 +123,10 @@ func (l Load) Steps(session int) iter.Seq[Step] {
 				return
 			}
 			step := Step{Due: time.Duration(at), Pace: pace, Instance: l.instance(r, session)}
+			if beside >= 0 {
+				step.Due, beside = beside, -1
+			}
+			step.Drop = l.drop(r)
 			if pace == Scheduled && r.Float64() < write && at < writesEnd {
 				step.Write = true
 				if !yield(step) {
@@ -120,10 +136,13 @@ func (l Load) Steps(session int) iter.Seq[Step] {
 					pace = Later
 					continue
 				}
-				step = Step{Due: step.Due, Pace: AtOnce, Instance: l.instance(r, session)}
+				step = Step{Due: step.Due, Pace: AtOnce, Instance: l.instance(r, session), Drop: l.drop(r)}
 			}
 			step.Keys = l.keys(r, session)
 			step.Strong = l.Strong > 0 && r.Float64() < l.Strong
+			if l.Parallel > 0 && step.Pace == Scheduled && r.Float64() < l.Parallel {
+				step.Beside, beside = true, step.Due
+			}
 			if !yield(step) {
 				return
 			}
@@ -141,10 +160,19 @@ func (l Load) instance(r *rand.Rand, session int) int {
 	return n
 }
 
+// drop chooses whether the client loses its tokens before one step.
+func (l Load) drop(r *rand.Rand) bool { return l.Drops > 0 && r.Float64() < l.Drops }
+
 // keys chooses the rows of one read.
 func (l Load) keys(r *rand.Rand, session int) []int64 {
+	return l.keysWith(r, session)
+}
+
+// keysWith chooses the rows of one read that asks for certain others, at most two.
+func (l Load) keysWith(r *rand.Rand, session int, others ...int64) []int64 {
 	keys := make([]int64, 1, KeysPerRead)
 	keys[0] = int64(session)
+	keys = append(keys, others...)
 	if l.Witness {
 		keys = append(keys, l.WitnessKey())
 	}
@@ -166,6 +194,9 @@ func (l Load) String() string {
 		l.Sessions, l.Instances, l.Rate, l.Writes*100, l.Duration)
 	if l.Strong > 0 {
 		s += fmt.Sprintf(", %.0f %% of the reads strong", l.Strong*100)
+	}
+	if l.Drops > 0 {
+		s += fmt.Sprintf(", clients lose their tokens before %.0f %% of the operations", l.Drops*100)
 	}
 	return s
 }

@@ -27,6 +27,18 @@ func saw(at int, versions ...int64) record.Op {
 	return op
 }
 
+// until is an operation that took longer.
+func until(at int, op record.Op) record.Op {
+	op.End = time.Duration(at) * ms
+	return op
+}
+
+// told is a read because of an event.
+func told(op record.Op, key, version int64) record.Op {
+	op.Told = &record.Row{Key: key, Version: version}
+	return op
+}
+
 func failed(op record.Op) record.Op {
 	op.Err = errors.New("refused")
 	return op
@@ -95,6 +107,24 @@ func TestOpportunities(t *testing.T) {
 		"a failed write is not known": {
 			ops{failed(wrote(5, 1)), saw(10, 0, 0)}, []looks{{look(12, 0, 0)}}, 0,
 		},
+		"an answer that came later is not known": {
+			ops{until(20, saw(5, 0, 3)), saw(10, 0, 0)}, []looks{{look(12, 0, 2)}}, 0,
+		},
+		"an answer that came in between is known to the next": {
+			ops{until(11, saw(5, 0, 3)), until(11, saw(6, 0, 3)), saw(15, 0, 3)}, []looks{{look(7, 0, 2), look(16, 0, 2)}}, 1,
+		},
+		"a write under way is not known": {
+			ops{until(20, wrote(5, 1)), saw(10, 0, 0), saw(21, 1, 0)}, []looks{{look(12, 0, 0), look(22, 0, 0)}}, 1,
+		},
+		"what an event told of is lacking": {
+			ops{told(saw(10, 0, 3), 1, 3)}, []looks{{look(12, 0, 2)}}, 1,
+		},
+		"what an event told of is there": {
+			ops{told(saw(10, 0, 3), 1, 3)}, []looks{{look(12, 0, 3)}}, 0,
+		},
+		"what an event told of counts for its read only": {
+			ops{told(saw(10, 0, 2), 1, 3), saw(15, 0, 2)}, []looks{{look(12, 0, 2), look(16, 0, 2)}}, 1,
+		},
 		"what went back is still known": {
 			ops{saw(1, 0, 3), saw(5, 0, 1), saw(10, 0, 3)}, []looks{{look(2, 0, 3), look(6, 0, 3), look(12, 0, 2)}}, 1,
 		},
@@ -118,7 +148,7 @@ func toLooks[T ~[]truth.Look](in []T) (out [][]truth.Look) {
 // A read that went wrong shows by itself that it could.
 func TestViolationsAreOpportunities(t *testing.T) {
 	t.Parallel()
-	for _, p := range []record.Promise{record.ReadYourWrites, record.MonotonicReads, record.RealRows} {
+	for _, p := range []record.Promise{record.ReadYourWrites, record.MonotonicReads, record.ReadsAfterEvents, record.RealRows} {
 		bad := saw(10, 0, 0)
 		bad.Violations = []record.Violation{{Promise: p}}
 		want := 1
