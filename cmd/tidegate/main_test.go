@@ -81,7 +81,7 @@ func labHelp() []string {
 	for _, c := range carrier.All() {
 		says = append(says, "  "+c.Name+" ", c.About)
 	}
-	says = append(says, "--carrier", "--missing", "so: header, cookie, event.")
+	says = append(says, "--carrier", "--missing", "so: header, cookie, redis, event.")
 	return says
 }
 
@@ -135,8 +135,8 @@ func TestUsageErrors(t *testing.T) {
 		{"lab --wait=-1s", "--wait", "leave it out"},
 		{"lab --strong 2", "--strong", "leave it out"},
 		{"lab --apply-delay 0s", "--apply-delay", "the default is 25ms"},
-		{"lab --carrier pigeon", "--carrier", "choose one of header, cookie, event"},
-		{"lab --carrier redis", "--carrier", "choose one of header, cookie, event"},
+		{"lab --carrier pigeon", "--carrier", "choose one of header, cookie, redis, event"},
+		{"lab --carrier redis --missing fresh", "--missing", "leave it out"},
 		{"lab --carrier header --instances 1", "--instances", "the default is 2"},
 		{"lab --carrier header --strategies sticky", "--strategies", "choose from primary-only,round-robin,remote-apply,tidegate"},
 		{"lab --missing fresh", "--missing", "name a --carrier"},

@@ -38,6 +38,8 @@ func (c *Config) validateCarrier() error {
 		return bad("carrier", "choose one of "+strings.Join(carrier.Names(), ", "), "%v", err)
 	case c.Instances < 2:
 		return bad("instances", "the default is 2", "with --carrier %s there must be two at least, or nothing is carried", name)
+	case by.CatchesUp && c.Fresh():
+		return bad("missing", "leave it out", "with --carrier %s a session whose history is lost catches up, whatever the policy is", name)
 	case by.Events && c.Sessions < 2:
 		return bad("sessions", "the default is 32", "with --carrier %s there must be two at least, or nobody is told of a write", name)
 	}

@@ -27,6 +27,9 @@ type Carrier struct {
 	// Events says that each write also sends an event, with the writer's token, to
 	// another session, which reads again because of it.
 	Events bool
+	// CatchesUp says that a session whose history is lost always catches up, whatever
+	// Config.Missing says.
+	CatchesUp bool
 	// Open begins to carry the sessions of one strategy. It may start what the
 	// instances share.
 	Open func(ctx context.Context, cfg Config) (Way, error)
@@ -97,7 +100,7 @@ func (s Stats) Minus(o Stats) Stats {
 }
 
 // All lists the carriers.
-func All() []Carrier { return []Carrier{header, cookie, event} }
+func All() []Carrier { return []Carrier{header, cookie, stored, event} }
 
 // Names lists the names of all carriers.
 func Names() (names []string) {

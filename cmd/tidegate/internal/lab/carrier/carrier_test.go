@@ -10,7 +10,7 @@ import (
 
 func TestCarriers(t *testing.T) {
 	t.Parallel()
-	if got := carrier.Names(); !slices.Equal(got, []string{"header", "cookie", "event"}) {
+	if got := carrier.Names(); !slices.Equal(got, []string{"header", "cookie", "redis", "event"}) {
 		t.Errorf("carriers are %v", got)
 	}
 	for _, c := range carrier.All() {
