@@ -27,6 +27,12 @@ lab lag-spike-long --scenario lag-spike --strategies sticky,round-robin,tidegate
 for scenario in all-lag bulk-write idle idle-writer crash-backend ddl churn; do
   lab "$scenario" --scenario "$scenario" --duration 10s
 done
+for carrier in header cookie redis event; do # three servers, HTTP and a balancer on the same cores: a smaller rate
+  lab "carrier-$carrier" --carrier "$carrier" --scenario lag-spike --rate 300 --duration 10s
+done
+lab lost-token       --scenario lost-token --rate 300 --duration 10s
+lab lost-token-fresh --scenario lost-token --rate 300 --duration 10s --missing fresh
+lab lost-token-redis --scenario lost-token --rate 300 --duration 10s --carrier redis
 for scenario in restart-replica kill-replica deploy; do
   lab "$scenario" --scenario "$scenario" --duration 15s
 done

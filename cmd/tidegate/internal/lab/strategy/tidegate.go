@@ -98,7 +98,7 @@ func (g *gated) read(ctx context.Context, s *Session, class tidegate.Class, keys
 			Unproven: d.Unproven,
 			Begun:    err != nil && len(rows) > 0,
 			// Without a primary there is nothing to protect: that is an error.
-			Shed: errors.Is(err, tidegate.ErrNotFresh) && !errors.Is(err, tidegate.ErrNoPrimary),
+			Shed: errors.Is(err, tidegate.ErrOverloaded) || errors.Is(err, tidegate.ErrNotFresh) && !errors.Is(err, tidegate.ErrNoPrimary),
 		}
 		return err
 	})
