@@ -90,8 +90,10 @@ type Decision struct {
 	Stale bool
 	// Queued is the time spent waiting for room on the primary.
 	Queued time.Duration
-	// Retries counts the attempts before this one.
-	Retries int
+	// Retries counts the attempts before this one; RetryCause says why the last of them
+	// failed, RetryNone when there was none.
+	Retries    int
+	RetryCause RetryCause
 	// ShadowNode and ShadowReason say, with [ReasonShadow], to which replica the
 	// read would have gone without a wait, and why. "" stands for none of them: the
 	// read would have waited, or gone to the primary.
@@ -127,7 +129,7 @@ func (d Decision) String() string {
 		fmt.Fprintf(&b, ", would have been %s (%s)", would, d.ShadowReason)
 	}
 	if d.Retries > 0 {
-		fmt.Fprintf(&b, ", after %d failed", d.Retries)
+		fmt.Fprintf(&b, ", after %d failed (%s)", d.Retries, d.RetryCause)
 	}
 	if d.Stale {
 		b.WriteString(", STALE")

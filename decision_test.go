@@ -63,9 +63,9 @@ func TestDecisionString(t *testing.T) {
 		{
 			tidegate.Decision{
 				Cluster: "main", Node: "a", Role: tidegate.RolePrimary, Reason: tidegate.ReasonReplicaFailed,
-				Required: tidegate.At(9), Observed: tidegate.At(12), Waited: time.Millisecond, StalenessKnown: true, Retries: 2, Unproven: true,
+				Required: tidegate.At(9), Observed: tidegate.At(12), Waited: time.Millisecond, StalenessKnown: true, Retries: 2, RetryCause: tidegate.RetryRecoveryConflict, Unproven: true,
 			},
-			"causal read of main: primary a (replica-failed), required 9, had 12, waited 1ms, at most 0s old, after 2 failed, UNPROVEN",
+			"causal read of main: primary a (replica-failed), required 9, had 12, waited 1ms, at most 0s old, after 2 failed (recovery-conflict), UNPROVEN",
 		},
 		{
 			tidegate.Decision{Cluster: "main", Node: "b", Role: tidegate.RoleReplica, Class: board, Reason: tidegate.ReasonStale, Queued: 50 * time.Millisecond, Stale: true},
@@ -76,8 +76,8 @@ func TestDecisionString(t *testing.T) {
 			"causal read of main: primary a (shadow), would have been replica b (covered)",
 		},
 		{
-			tidegate.Decision{Cluster: "main", Node: "a", Role: tidegate.RolePrimary, Reason: tidegate.ReasonShadow, ShadowReason: tidegate.ReasonBehind, Retries: 1},
-			"causal read of main: primary a (shadow), would have been no replica (behind), after 1 failed",
+			tidegate.Decision{Cluster: "main", Node: "a", Role: tidegate.RolePrimary, Reason: tidegate.ReasonShadow, ShadowReason: tidegate.ReasonBehind, Retries: 1, RetryCause: tidegate.RetryPool},
+			"causal read of main: primary a (shadow), would have been no replica (behind), after 1 failed (pool)",
 		},
 	} {
 		if got := c.d.String(); got != c.want {

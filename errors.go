@@ -14,6 +14,8 @@ var (
 	ErrNotFresh = errors.New("tidegate: no node provably has what this read needs")
 	// ErrOverloaded means that as many reads as may have fallen back to the primary. See [OverloadedError].
 	ErrOverloaded = errors.New("tidegate: no replica qualifies, and as many reads as may are on the primary in their place")
+	// ErrLagging means that a bulk job has waited as long as it may, and replicas are still too far behind for its next batch.
+	ErrLagging = errors.New("tidegate: replicas are too far behind for the next batch; wait longer, or go on and slow down reads")
 	// ErrReadOnly means that a statement tried to write through a Read handle.
 	ErrReadOnly = errors.New("tidegate: a Read handle cannot write; use Write()")
 	// ErrClosed means that the routed database has been closed.

@@ -19,7 +19,7 @@ func TestErrorsAreApart(t *testing.T) {
 	}
 	others := []error{
 		tidegate.ErrNoPrimary, tidegate.ErrNotFresh, tidegate.ErrReadOnly,
-		tidegate.ErrClosed, tidegate.ErrClass, tidegate.ErrConfig,
+		tidegate.ErrClosed, tidegate.ErrClass, tidegate.ErrConfig, tidegate.ErrLagging,
 	}
 	for _, err := range tokenErrors {
 		if !errors.Is(err, tidegate.ErrToken) {

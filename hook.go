@@ -22,6 +22,20 @@ type Hook struct {
 	// Changed is called when something else than a position has changed, one at a
 	// time and in order.
 	Changed func(Change)
+	// Suspected is called for a [Suspect] before its statement is sent, in its goroutine,
+	// if the database's configuration asks for it.
+	Suspected func(context.Context, Suspect)
+}
+
+// Suspect is a write of a session that has read from a replica before. If the write is
+// based on that read, it is based on what may not be the newest state any more, and
+// two of its kind can undo each other: the read belongs into the write's transaction,
+// or into a strong class. Nobody can see from outside whether it is.
+type Suspect struct {
+	Cluster string
+	// Read and Write say where the application has read and writes, as "function
+	// (file:line)".
+	Read, Write string
 }
 
 // Probe is the result of one look at a node.
@@ -82,11 +96,46 @@ const (
 	ConflictOver
 	// RolloutChanged: reads are routed by another [Rollout] from now on.
 	RolloutChanged
+	// NodeEjected: reads leave the node out, for the reason in Ejection.
+	NodeEjected
+	// NodeReturned: reads use the node again, a few at first.
+	NodeReturned
+	// FloorRaised: replicas must have Floor for any read of this process from now on.
+	FloorRaised
+	// FloorDropped: something of what replicas had to have for any read belongs to another
+	// history than Epoch; Floor is what is left.
+	FloorDropped
 )
+
+// EjectionReason says why a replica is left out.
+type EjectionReason uint8
+
+// The reasons of an ejection.
+const (
+	// EjectionNone: it is not left out.
+	EjectionNone EjectionReason = iota
+	// EjectionLag: its state is older than LongestLag, or it is further behind than MostLag.
+	EjectionLag
+	// EjectionFailing: it did not answer probes for a while, and has not been well for
+	// long enough since.
+	EjectionFailing
+)
+
+// String returns "none", "lag" or "failing".
+func (r EjectionReason) String() string {
+	switch r {
+	case EjectionLag:
+		return "lag"
+	case EjectionFailing:
+		return "failing"
+	default:
+		return "none"
+	}
+}
 
 var changeNames = [...]string{
 	"none", "node-added", "node-removed", "node-found", "node-failing", "node-answering", "role-changed", "node-restarted",
-	"history-changed", "primaries-conflict", "conflict-over", "rollout-changed",
+	"history-changed", "primaries-conflict", "conflict-over", "rollout-changed", "node-ejected", "node-returned", "floor-raised", "floor-dropped",
 }
 
 // String returns the kind as a word for logs and metrics.
@@ -105,11 +154,15 @@ type Change struct {
 	Node string
 	// Role is the node's role now, Before what it was.
 	Role, Before Role
-	// Epoch is the cluster's history now, with HistoryChanged, PrimariesConflict
-	// and ConflictOver; EpochBefore is what it was, with HistoryChanged.
+	// Epoch is the cluster's history now, with HistoryChanged, PrimariesConflict,
+	// ConflictOver, FloorRaised and FloorDropped; EpochBefore is what it was, with HistoryChanged.
 	Epoch, EpochBefore Epoch
 	// Rollout is how reads are routed now, with RolloutChanged.
 	Rollout Rollout
+	// Floor is what every replica must have, with FloorRaised and FloorDropped.
+	Floor Position
+	// Ejection says why the node is left out, with NodeEjected.
+	Ejection EjectionReason
 	// Err says why, with NodeFailing.
 	Err error
 }

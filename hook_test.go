@@ -21,6 +21,10 @@ func TestChangeKindString(t *testing.T) {
 		tidegate.PrimariesConflict: "primaries-conflict",
 		tidegate.ConflictOver:      "conflict-over",
 		tidegate.RolloutChanged:    "rollout-changed",
+		tidegate.NodeEjected:       "node-ejected",
+		tidegate.NodeReturned:      "node-returned",
+		tidegate.FloorRaised:       "floor-raised",
+		tidegate.FloorDropped:      "floor-dropped",
 		200:                        "change-200",
 	} {
 		if got := kind.String(); got != want {
@@ -28,7 +32,7 @@ func TestChangeKindString(t *testing.T) {
 		}
 	}
 	// A kind that is added gets a name of its own, and an entry above.
-	if got, want := (tidegate.RolloutChanged + 1).String(), "change-12"; got != want {
+	if got, want := (tidegate.FloorDropped + 1).String(), "change-16"; got != want {
 		t.Errorf("the kind after the last one is %q, want %q", got, want)
 	}
 }

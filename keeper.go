@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -32,8 +33,9 @@ type KeeperConfig struct {
 	LongestLag time.Duration
 }
 
-// Keeper keeps sessions in a [Store], by a key that the application has for them: an
-// account, a login session. It is safe for concurrent use.
+// Keeper keeps sessions in a [Store], by a key that the application has for them: its
+// own login session. The key should be hard to guess, because the nonce in tokens comes
+// from it. It is safe for concurrent use.
 //
 // A session is loaded when it first needs its history and saved when its carrier says
 // so. Before its first write a marker is set in the store, which the save after the
@@ -115,6 +117,9 @@ func (k *Keeper) Open(key string, tokens ...Token) *Session {
 	s.kept = &keeping{k: k, key: base64.RawURLEncoding.EncodeToString(sum[:18]), turn: make(chan struct{}, 1)}
 	return s
 }
+
+// Clusters returns the names of the clusters that sessions catch up with.
+func (k *Keeper) Clusters() []string { return slices.Clone(k.cfg.Clusters) }
 
 // Stats returns the counters. They are read one after the other, while requests go on.
 func (k *Keeper) Stats() KeeperStats {

@@ -3,6 +3,7 @@ package tidegate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -505,5 +506,179 @@ func TestUnknownOutcomeGoesOutToo(t *testing.T) {
 	load(t, again)
 	if m := again.Token().Marks(); len(m) != 1 || !slices.Contains(m[0].Pending, 3) {
 		t.Errorf("the store has %+v", m)
+	}
+}
+
+// settledAt is a database's book of a session that has settled what it had to see.
+type settledAt struct{ marks []tidegate.Mark }
+
+func (l *settledAt) Marks() []tidegate.Mark  { return l.marks }
+func (l *settledAt) Merge(m []tidegate.Mark) { l.marks = append(l.marks, m...) }
+func (l *settledAt) CatchUp()                {}
+
+// settles has the session see all that it has to, at a position, and saves it.
+func settles(t testing.TB, s *tidegate.Session, n uint64) {
+	t.Helper()
+	s.Ledger("main", func(uint64, []tidegate.Mark) tidegate.Ledger { return &settledAt{reached(n).Marks()} })
+	s.BeginRead()
+	s.EndRead()
+	save(t, s)
+}
+
+// What leaves the token as it was can still require more: another request may have
+// settled what the token said before, and is about to save that.
+func TestSameTokenThatRequiresMoreIsSaved(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		had   func(*tidegate.Session)
+		again func(*tidegate.Session)
+		kept  func(tidegate.Mark) bool
+	}{
+		"a write by another way": {
+			func(s *tidegate.Session) { s.CatchUp("main") },
+			func(s *tidegate.Session) { tidegate.Wrote(tidegate.WithSession(t.Context(), s), "main") },
+			func(m tidegate.Mark) bool { return m.CatchUp },
+		},
+		"an event": {
+			func(s *tidegate.Session) { s.Merge(sawOn(1)) },
+			func(s *tidegate.Session) { s.Merge(sawOn(1)) },
+			func(m tidegate.Mark) bool { return slices.Contains(m.Seen, 1) },
+		},
+		"a read that is not over": {
+			func(s *tidegate.Session) { s.Merge(sawOn(1)) },
+			func(s *tidegate.Session) { s.BeginRead() },
+			func(m tidegate.Mark) bool { return slices.Contains(m.Seen, 1) },
+		},
+	} {
+		_, k := settledStore(t)
+		first := k.Open("ann")
+		load(t, first)
+		c.had(first)
+		save(t, first)
+		one, other := k.Open("ann"), k.Open("ann")
+		load(t, other)
+		load(t, one)
+		c.again(one)
+		save(t, one)
+		settles(t, other, 7)
+		s := k.Open("ann")
+		load(t, s)
+		if m := s.Token().Marks(); !slices.ContainsFunc(m, c.kept) {
+			t.Errorf("%s: the next request requires %+v", name, m)
+		}
+	}
+}
+
+// A session that lives for long has a marker for each of its writes, though the store
+// ends markers and forgets entries.
+func TestMarkersOfALongSession(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, k := settledStore(t)
+		long := k.Open("ann")
+		for i := range uint64(16) {
+			if err := long.BeginWrite(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			long.Merge(reached(10 + i))
+			long.EndWrite()
+			if n, catches := opened(t, k); n < 10+i && !catches {
+				t.Errorf("write %d: another request is at %d and need not catch up", i, n)
+			}
+			time.Sleep(10 * time.Minute)
+		}
+		save(t, long)
+		n, _ := opened(t, k)
+		if kept, err := store.MemoryStore.Load(t.Context(), keyOf(t, store, k), ""); n != 25 || err != nil || !kept.Whole || len(kept.Tokens) != 1 {
+			t.Errorf("at the end: at %d, %+v, %v", n, kept, err)
+		}
+		// Writes that follow each other share one.
+		before := len(store.loads)
+		for range 5 {
+			if err := long.BeginWrite(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			long.EndWrite()
+		}
+		if n := len(store.loads) - before; n != 1 {
+			t.Errorf("%d markers for 5 writes at once", n)
+		}
+	})
+}
+
+// A save that failed has to be made again, also when it was for a read that left the
+// token as it was.
+func TestSaveOfAReadIsRepeated(t *testing.T) {
+	t.Parallel()
+	store, k := settledStore(t)
+	first := k.Open("ann")
+	load(t, first)
+	first.Merge(sawOn(1))
+	save(t, first)
+	s := k.Open("ann")
+	load(t, s)
+	s.BeginRead()
+	s.EndRead()
+	store.set(func() { store.failing, store.saves = errDown, nil })
+	if err := s.Save(t.Context()); !errors.Is(err, tidegate.ErrNotKept) {
+		t.Error(err)
+	}
+	store.set(func() { store.failing = nil })
+	for range 3 {
+		save(t, s)
+	}
+	if n := len(store.saves); n != 2 {
+		t.Errorf("%d saves, want the one that failed and its repetition", n)
+	}
+	if f := store.saves[1].Forget; len(f) != 2 {
+		t.Errorf("it forgets %q", f)
+	}
+}
+
+// While a write without a marker is open, every save says that the store is not enough.
+func TestWriteWithoutAMarkerWhileItIsOpen(t *testing.T) {
+	t.Parallel()
+	store, k := settledStore(t)
+	s := k.Open("ann")
+	load(t, s)
+	store.set(func() { store.failing = errDown })
+	if err := s.BeginWrite(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	store.set(func() { store.failing = nil })
+	for i := range 3 {
+		if i == 2 {
+			s.EndWrite()
+		}
+		s.Merge(reached(6 + uint64(i)))
+		if err := s.Save(t.Context()); !errors.Is(err, tidegate.ErrNotKept) {
+			t.Errorf("save %d: %v", i, err)
+		}
+	}
+	s.Merge(reached(10))
+	save(t, s)
+	if n := len(store.saves[len(store.saves)-1].Forget); n != 1 {
+		t.Errorf("a save forgets %d names, of which all but the last are gone", n)
+	}
+}
+
+// Each key has an entry, a home and a share of a rollout of its own, wherever it is
+// opened.
+func TestKeysOfAKeeper(t *testing.T) {
+	t.Parallel()
+	seen, nonces := map[string]bool{}, map[string]bool{}
+	spy := &keySpy{Store: newShelf(t, time.Hour)}
+	for i := range 5000 {
+		var nonce [2]string
+		for j := range nonce {
+			s := newKeeper(t, spy).Open(fmt.Sprint("user ", i))
+			load(t, s)
+			b, _ := s.Token().AppendBinary(nil)
+			nonce[j] = string(b[1:9])
+		}
+		if nonce[0] != nonce[1] || nonces[nonce[0]] || seen[spy.key] || strings.Contains(spy.key, "user") {
+			t.Fatalf("key %d: %q, nonces %x", i, spy.key, nonce)
+		}
+		seen[spy.key], nonces[nonce[0]] = true, true
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // keeping is how one session is kept in a store.
@@ -15,8 +16,11 @@ type keeping struct {
 	key string
 	// loaded tells that the session has its history, or catches up for want of it.
 	loaded atomic.Bool
-	// read tells of a read that has ended and that no save tells of.
-	read atomic.Bool
+	// news tells that the session may require more than the last save says although its
+	// token is the same: a read has ended, or it was told to catch up once more. reads
+	// counts the reads in flight, which show more all the time.
+	news  atomic.Bool
+	reads atomic.Int32
 	// turn is held by whoever talks to the store.
 	turn  chan struct{}
 	birth string   // of the entry; changed in turn
@@ -24,11 +28,13 @@ type keeping struct {
 	told  Token    // what is kept, if that is one token; changed in turn
 
 	mu sync.Mutex
-	// marker is what the next write counts on, "" if none is set; open counts
-	// the writes that do and are not over. over lists the markers of writes that are.
-	marker string
-	open   int
-	over   []string
+	// markers are those that writes count on which are not over, or not saved; set is
+	// when the last of them was set, open how many such writes are not over. over lists
+	// the markers of writes that are.
+	markers []string
+	set     time.Time
+	open    int
+	over    []string
 	// bare tells of a write that has no marker in the store and no save yet.
 	bare bool
 }
@@ -93,7 +99,7 @@ func (kp *keeping) fetch(ctx context.Context, s *Session, marker string) (ok boo
 	for _, t := range kept.Tokens {
 		if !slices.Contains(kp.names, t.Name) {
 			kp.names = append(kp.names, t.Name)
-			s.Merge(t.Token)
+			s.merge(t.Token)
 		}
 	}
 	kp.told = Token{}
@@ -109,6 +115,7 @@ func (kp *keeping) fetch(ctx context.Context, s *Session, marker string) (ok boo
 
 func (kp *keeping) catchUp(s *Session) {
 	kp.k.counters.catchUps.Add(1)
+	kp.news.Store(true)
 	for _, cluster := range kp.k.cfg.Clusters {
 		s.CatchUp(cluster)
 	}
@@ -144,15 +151,20 @@ func (s *Session) BeginWrite(ctx context.Context) error {
 		kp.k.counters.failedMarkers.Add(1)
 		kp.bare = true
 	}
-	kp.marker, kp.open = marker, kp.open+1
+	kp.markers, kp.set, kp.open = append(kp.markers, marker), time.Now(), kp.open+1
 	return nil
 }
+
+// markerHolds is how long writes of one session count on one marker. The store can lose
+// it with the entry, and ends it after a TTL, and a session may live longer than that
+// without a save: a stream, a job.
+const markerHolds = time.Second
 
 // join makes a write count on the marker that is there, and reports whether one is.
 func (kp *keeping) join() bool {
 	kp.mu.Lock()
 	defer kp.mu.Unlock()
-	if kp.marker == "" {
+	if len(kp.markers) == 0 || time.Since(kp.set) >= markerHolds {
 		return false
 	}
 	kp.open++
@@ -169,12 +181,21 @@ func (s *Session) EndWrite() {
 	}
 }
 
-// EndRead is called by adapters when the last row of a read of the session has been
-// delivered: also one that changes nothing of what the session requires has seen more
-// than those before. Without a [Keeper] it does nothing.
+// BeginRead is called by adapters before a read of the session is sent, and EndRead when
+// its last row has been delivered, or it came to nothing: also a read that changes nothing
+// of what the session requires has seen more than those before. Without a [Keeper]
+// they do nothing.
+func (s *Session) BeginRead() {
+	if kp := s.kept; kp != nil {
+		kp.reads.Add(1)
+	}
+}
+
+// EndRead ends what BeginRead has begun.
 func (s *Session) EndRead() {
 	if kp := s.kept; kp != nil {
-		kp.read.Store(true)
+		kp.news.Store(true)
+		kp.reads.Add(-1)
 	}
 }
 
@@ -195,10 +216,11 @@ func (s *Session) Save(ctx context.Context) error {
 
 	// What is over is noted before what it left: a marker must not be cleared by a
 	// token that does not tell of its write.
-	read := kp.read.Swap(false)
+	flying := kp.reads.Load() > 0
+	news := kp.news.Swap(false) || flying
 	over, bare := kp.finished()
 	token := s.history()
-	if len(over) == 0 && !bare && token.Same(kp.told) && !(read && token.Momentary()) {
+	if len(over) == 0 && !bare && token.Same(kp.told) && !(news && token.Momentary()) {
 		return nil
 	}
 	saving := Saving{Birth: kp.birth, Add: KeptToken{Name: rand.Text(), Token: token}, Forget: kp.names, Clear: over}
@@ -213,7 +235,9 @@ func (s *Session) Save(ctx context.Context) error {
 		kp.over = append(kp.over, over...)
 		kp.bare = kp.bare || bare
 		kp.mu.Unlock()
-		kp.read.Store(read)
+		if news {
+			kp.news.Store(true)
+		}
 		// It may have been carried out all the same: then it is one to forget.
 		kp.names = append(slices.Clone(kp.names), saving.Add.Name)
 		return fmt.Errorf("%w: %w", ErrNotKept, err)
@@ -234,9 +258,8 @@ func (s *Session) Save(ctx context.Context) error {
 func (kp *keeping) finished() (over []string, bare bool) {
 	kp.mu.Lock()
 	defer kp.mu.Unlock()
-	if kp.marker != "" && kp.open == 0 {
-		kp.over = append(kp.over, kp.marker)
-		kp.marker = ""
+	if kp.open == 0 {
+		kp.over, kp.markers = append(kp.over, kp.markers...), nil
 	}
 	over, kp.over = kp.over, nil
 	if kp.open == 0 {

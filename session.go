@@ -112,6 +112,14 @@ func (s *Session) edit(cluster string) (*sessionEntry, func()) {
 // its client presents is made by [NewSession] with the token, and so keeps to its
 // replica and to its share of a rollout.
 func (s *Session) Merge(t Token) {
+	s.merge(t)
+	if s.kept != nil {
+		s.kept.news.Store(true)
+	}
+}
+
+// merge is Merge of what need not be saved.
+func (s *Session) merge(t Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.load() {
@@ -161,6 +169,9 @@ func (s *Session) CatchUp(cluster string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.catchUp(cluster)
+	if s.kept != nil {
+		s.kept.news.Store(true) // also if it was to catch up already: with more, now
+	}
 }
 
 // catchUp is CatchUp. The caller holds s.mu.

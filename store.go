@@ -46,7 +46,7 @@ type Store interface {
 // MaxKept is the number of tokens that a store keeps under one key. A [Store]
 // that is to keep more keeps the new one only and makes the entry another's, with a
 // new birth: whoever loads it catches up.
-const MaxKept = 32
+const MaxKept = 64
 
 // Kept is what a [Store] has under a key.
 type Kept struct {

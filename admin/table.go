@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/engine"
 )
 
@@ -19,7 +20,9 @@ type cluster struct {
 	Primary  *string `json:"primary"`
 	Conflict bool    `json:"conflict"`
 	// Shown is up to where the primary has been proven to show every commit.
-	Shown   *string `json:"shown"`
+	Shown *string `json:"shown"`
+	// Floor is what a replica must have for any read of this process.
+	Floor   *string `json:"floor"`
 	Rollout string  `json:"rollout"`
 	Nodes   []node  `json:"nodes"`
 	Stats   stats   `json:"stats"`
@@ -62,8 +65,10 @@ type stats struct {
 	HistoryChanged    uint64 `json:"history_changed_total"`
 	Shadowed          uint64 `json:"shadowed_total"`
 	ShadowReplica     uint64 `json:"shadow_replica_total"`
-	Probes            uint64 `json:"interval_probes_total"`
-	DemandProbes      uint64 `json:"demand_probes_total"`
+	// Retries are by cause; all causes are there.
+	Retries      map[string]uint64 `json:"retries_total"`
+	Probes       uint64            `json:"interval_probes_total"`
+	DemandProbes uint64            `json:"demand_probes_total"`
 }
 
 func (h *handler) table(_ *http.Request, q url.Values) (any, *problem) {
@@ -81,14 +86,17 @@ func (h *handler) table(_ *http.Request, q url.Values) (any, *problem) {
 func clusterOf(s engine.Status) cluster {
 	c := cluster{
 		Cluster: s.Cluster, Epoch: epochOf(s.Epoch), Primary: text(s.Primary), Conflict: s.Conflict,
-		Shown: known(s.Shown.String(), !s.Shown.IsZero()), Rollout: s.Rollout.String(), Nodes: []node{},
+		Shown: known(s.Shown.String(), !s.Shown.IsZero()), Floor: known(s.Floor.String(), !s.Floor.IsZero()), Rollout: s.Rollout.String(), Nodes: []node{},
 		Stats: stats{
 			Waits: s.Stats.Waits, Fallbacks: s.Stats.Fallbacks, Predicted: s.Stats.Predicted,
 			Queued: s.Stats.Queued, Shed: s.Stats.Shed, Stale: s.Stats.Stale, Unproven: s.Stats.Unproven,
 			Refused: s.Stats.Refused, Sessionless: s.Stats.Sessionless, SessionlessWrites: s.Stats.SessionlessWrites,
-			HistoryChanged: s.Stats.HistoryChanged, Shadowed: s.Stats.Shadowed, ShadowReplica: s.Stats.ShadowReplica,
+			HistoryChanged: s.Stats.HistoryChanged, Shadowed: s.Stats.Shadowed, ShadowReplica: s.Stats.ShadowReplica, Retries: map[string]uint64{},
 			Probes: s.Stats.Probes, DemandProbes: s.Stats.DemandProbes,
 		},
+	}
+	for i := 1; i < tidegate.RetryCauses; i++ {
+		c.Stats.Retries[tidegate.RetryCause(i).String()] = s.Stats.Retries[i]
 	}
 	for i := range s.Nodes {
 		c.Nodes = append(c.Nodes, nodeOf(&s.Nodes[i]))

@@ -24,9 +24,9 @@ func TestFieldNames(t *testing.T) {
 			x    map[string]any
 			want string
 		}{
-			{"cluster", c, "cluster conflict epoch nodes primary rollout shown stats"},
+			{"cluster", c, "cluster conflict epoch floor nodes primary rollout shown stats"},
 			{"node", item(t, c["nodes"], "node", "p"), "applied apply_delay_ms demand_probes_total epoch error failed_for_ms incarnation interval_probes_total lag_engine_units node probe_age_ms reads_in_flight role staleness_ms usable zone"},
-			{"stats", c["stats"].(map[string]any), "demand_probes_total fallbacks_total history_changed_total interval_probes_total predicted_total queued_total refused_total sessionless_reads_total sessionless_writes_total shadow_replica_total shadowed_total shed_total stale_total unproven_total waits_total"},
+			{"stats", c["stats"].(map[string]any), "demand_probes_total fallbacks_total history_changed_total interval_probes_total predicted_total queued_total refused_total retries_total sessionless_reads_total sessionless_writes_total shadow_replica_total shadowed_total shed_total stale_total unproven_total waits_total"},
 			{"epoch", c["epoch"].(map[string]any), "line system"},
 			{"explanation", e, "class cluster need nodes required session"},
 			{"verdict", item(t, e["nodes"], "node", "p"), "applied eligible node probe_age_ms reads_in_flight role staleness_ms why"},
@@ -51,7 +51,7 @@ func TestTable(t *testing.T) {
 		time.Sleep(250 * time.Millisecond)
 		synctest.Wait()
 		c := item(t, w.get("/table?cluster=main", 200)["clusters"], "cluster", "main")
-		has(t, c, map[string]any{"primary": "p", "conflict": false, "shown": nil, "rollout": "on"})
+		has(t, c, map[string]any{"primary": "p", "conflict": false, "shown": nil, "floor": nil, "rollout": "on"})
 		has(t, c["epoch"].(map[string]any), map[string]any{"system": "77", "line": "1"})
 		p := item(t, c["nodes"], "node", "p")
 		has(t, p, map[string]any{"role": "primary", "usable": false, "applied": "60", "lag_engine_units": nil, "staleness_ms": nil, "error": nil, "failed_for_ms": nil, "zone": nil})
@@ -101,13 +101,18 @@ func (frozen) Explain(context.Context, tidegate.Class) engine.Explanation {
 // Numbers are in the unit of their name, and what fits no number is a string.
 func TestUnits(t *testing.T) {
 	t.Parallel()
-	s := frozen{Cluster: "main", Conflict: true, Shown: tidegate.Beyond(1 << 60), Nodes: []engine.NodeStatus{{
+	s := frozen{Cluster: "main", Conflict: true, Floor: tidegate.At(1 << 61), Stats: engine.Stats{Retries: engine.Retries{tidegate.RetryPool: 3}}, Shown: tidegate.Beyond(1 << 60), Nodes: []engine.NodeStatus{{
 		Node: "r1", Zone: "a", Role: tidegate.RoleReplica, Incarnation: 1<<63 + 1, Applied: tidegate.Beyond(7), Lag: 0, LagKnown: true,
 		Staleness: 0, StalenessKnown: true, ProbeAge: 1234567 * time.Nanosecond, Delay: 12 * time.Millisecond, Flying: 3, Probes: 4, DemandProbes: 5,
 	}}}
 	h := admin.Handler(admin.Config{Sources: []admin.Source{s}})
 	c := item(t, decode(t, serve(h, http.MethodGet, "/table", ""), 200)["clusters"], "cluster", "main")
-	has(t, c, map[string]any{"conflict": true, "primary": nil, "epoch": nil, "shown": ">1152921504606846976"})
+	has(t, c, map[string]any{"conflict": true, "primary": nil, "epoch": nil, "shown": ">1152921504606846976", "floor": "2305843009213693952"})
+	retries := c["stats"].(map[string]any)["retries_total"].(map[string]any)
+	has(t, retries, map[string]any{"pool": 3.0, "connection": 0.0, "recovery-conflict": 0.0})
+	if len(retries) != tidegate.RetryCauses-1 {
+		t.Errorf("%d causes: %v", len(retries), retries)
+	}
 	// A zero that is known is a zero.
 	has(t, item(t, c["nodes"], "node", "r1"), map[string]any{
 		"zone": "a", "incarnation": "8000000000000001", "applied": ">7", "lag_engine_units": 0.0, "staleness_ms": 0.0, "probe_age_ms": 1.234,

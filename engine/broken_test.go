@@ -58,14 +58,14 @@ var breakable = []broken{
 	mistake("ceiling-covers-unflushed", fake.Mistakes{CeilingIsFlushed: true}, async, 4),         // 60
 	mistake("unknown-outcome-told", fake.Mistakes{ForgetsUnknown: true}, planOf, 6),              // 57
 	mistake("lost-position-told", fake.Mistakes{ForgetsLost: true}, planOf, 60),                  // 10
-	storeMistake("store-marks-writes", storeMistakes{NoMarkers: true}, 15),                       // 28
-	storeMistake("store-clears-own-markers", storeMistakes{ClearsAll: true}, 60),                 // 9
-	storeMistake("store-forgets-what-was-loaded", storeMistakes{ForgetsAll: true}, 15),           // 29
-	storeMistake("store-knows-births", storeMistakes{IgnoresBirth: true}, 90),                    // 6
-	storeMistake("store-knows-its-history", storeMistakes{IgnoresHistory: true}, 14),             // 31
-	storeMistake("store-suspects-for-a-lifetime", storeMistakes{NoLifetime: true}, 60),           // 9
-	storeMistake("store-failures-told", storeMistakes{HidesFailures: true}, 30),                  // 17
-	mistake("read-until-release", fake.Mistakes{EndsEarly: true}, planOf, 6),                     // 57
+	storeMistake("store-marks-writes", storeMistakes{NoMarkers: true}, 20),
+	storeMistake("store-clears-own-markers", storeMistakes{ClearsAll: true}, 60),
+	storeMistake("store-forgets-what-was-loaded", storeMistakes{ForgetsAll: true}, 20),
+	storeMistake("store-knows-births", storeMistakes{IgnoresBirth: true}, 320),
+	storeMistake("store-knows-its-history", storeMistakes{IgnoresHistory: true}, 60),
+	{name: "store-suspects-for-a-lifetime", rule: func(*testing.T) {}, store: storeMistakes{NoLifetime: true}, plan: restless, within: 120},
+	storeMistake("store-failures-told", storeMistakes{HidesFailures: true}, 30),
+	mistake("read-until-release", fake.Mistakes{EndsEarly: true}, planOf, 6), // 57
 }
 
 // catches runs seeds, at most n of them, until one notices; it returns how many

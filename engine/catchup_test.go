@@ -124,7 +124,7 @@ func TestChangedHistoryIsReportedUntilAnswered(t *testing.T) {
 		}
 		c.Cancel(changed(tidegate.Causal)) // never sent
 		failed := changed(strong)
-		c.Retry(failed, true) // the connection died under it
+		c.Retry(failed, tidegate.RetryConnection, true) // the connection died under it
 		c.End(failed)
 		if got := s.Token().Marks(); len(got) != 1 || got[0].Epoch != epoch(1) {
 			t.Fatalf("what was required is forgotten although nobody was told: %+v", got)

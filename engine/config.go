@@ -76,8 +76,16 @@ type Config struct {
 	// LongestLag is how old a replica's state may be for a session that has neither
 	// written nor read yet, or whose token has ended: what it saw then is there, if tokens
 	// live longer than this ([tidegate.KeyringConfig]). Zero means one hour; negative
-	// means any age. Sessions with a mark read from whatever covers it.
+	// means any age.
+	//
+	// It is the outermost bound, too: a replica that is proven to be older, or whose age
+	// could not be proven for so long while the primary answers, is left out, until it is
+	// younger than half. Only relaxed classes with AnyStaleness use it all the same. A class
+	// with a larger budget is refused.
 	LongestLag time.Duration
+	// MostLag is how far a replica may be behind, in the engine's unit of positions, before
+	// it is left out in the same way. Zero means any distance.
+	MostLag uint64
 	// Fallbacks bounds the causal and relaxed reads that are on the primary at one time
 	// for want of a replica. Others queue, for FallbackWait at most and half of what
 	// their context leaves; then they fail with a [tidegate.OverloadedError], or are
@@ -89,6 +97,11 @@ type Config struct {
 	// Rollout says which reads are routed to replicas. The zero Rollout routes all;
 	// [Core.SetRollout] changes it.
 	Rollout tidegate.Rollout
+	// Suspects makes writes be told of ([tidegate.Hook].Suspected) whose session has read
+	// from a replica before: a read on which a write is based belongs into the write's
+	// transaction, or into a strong class. It looks at the stack of each such read and write,
+	// which costs a microsecond or two: for tests and trials.
+	Suspects bool
 	// Hooks are told of decisions, probes and changes, one after another.
 	Hooks []tidegate.Hook
 	// Logger gets every [tidegate.Change] but NodeAdded at the start. Nil means
@@ -165,6 +178,16 @@ func (c Config) validate() error {
 	}
 	if c.DemandBurst < 1 || c.DemandBurst > 1000 {
 		return bad("DemandBurst", "is %d; use 1 to 1000", c.DemandBurst)
+	}
+	return nil
+}
+
+// admits returns an error that wraps tidegate.ErrClass if a class allows more than the
+// cluster ever does.
+func (c *Config) admits(class tidegate.Class) error {
+	if d, anyAge := class.Budget(); !anyAge && c.LongestLag > 0 && d > c.LongestLag {
+		return fmt.Errorf("%w: class %q has the budget %v, and replicas that are older than LongestLag, %v, are left out; lower the budget, or raise LongestLag",
+			tidegate.ErrClass, class.Name(), d, c.LongestLag)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,8 +27,12 @@ type Core struct {
 	open    func(nonce uint64, marks []tidegate.Mark) tidegate.Ledger
 	news    news
 	members members
+	// floorMu keeps what is told of the floor in order.
+	floorMu sync.Mutex
 	// sessionlessWrites counts writes that no session will know of.
 	sessionlessWrites atomic.Uint64
+	// suspects counts writes whose session has read from a replica before.
+	suspects atomic.Uint64
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -43,6 +48,11 @@ func New(cfg Config) (*Core, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	for _, class := range tidegate.Classes() {
+		if err := cfg.admits(class); err != nil {
+			return nil, fmt.Errorf("%w: Config.LongestLag: %w", tidegate.ErrConfig, err)
+		}
+	}
 	c := &Core{cfg: cfg, closed: make(chan struct{})}
 	c.news.open(&cfg)
 	sources := make([]Source, len(cfg.Nodes))
@@ -56,7 +66,7 @@ func New(cfg Config) (*Core, error) {
 		DemandBurst: cfg.DemandBurst, ProofWait: cfg.ProofWait, Probed: c.probed,
 	})
 	c.router = route.New(route.Config{Cluster: cfg.Cluster, Nodes: nodes, Zone: cfg.Zone, Wait: cfg.Wait, ProofWait: cfg.ProofWait,
-		LongestLag: cfg.LongestLag, Fallbacks: cfg.Fallbacks, FallbackWait: cfg.FallbackWait}, c.watcher)
+		LongestLag: cfg.LongestLag, MostLag: cfg.MostLag, Fallbacks: cfg.Fallbacks, FallbackWait: cfg.FallbackWait}, c.watcher)
 	c.router.SetRollout(cfg.Rollout)
 	c.open = func(nonce uint64, marks []tidegate.Mark) tidegate.Ledger {
 		l := ledger.New(cfg.Cluster, nonce, nil)

@@ -52,6 +52,9 @@ func (w *world) deeds() deeds {
 	if w.plan.mortal {
 		d = append(d, deed{.06, w.troubleStore}, deed{.06, ask((*request).write)})
 	}
+	if w.plan.restless {
+		d = append(d, deed{.08, w.troubleStore}, deed{.08, ask((*request).hold)}, deed{.04, ask((*request).write)})
+	}
 	all := 0.
 	for _, x := range d {
 		all += x.share

@@ -82,9 +82,12 @@ func (c *Core) Stats() Stats {
 	s := c.router.Stats()
 	st := Stats{
 		Waits: s.Waits.Load(), Fallbacks: s.Fallbacks.Load(), Unproven: s.Unproven.Load(),
-		Sessionless: s.Sessionless.Load(), Refused: s.Refused.Load(), HistoryChanged: s.Changed.Load(), SessionlessWrites: c.sessionlessWrites.Load(),
+		Sessionless: s.Sessionless.Load(), Refused: s.Refused.Load(), HistoryChanged: s.Changed.Load(), SessionlessWrites: c.sessionlessWrites.Load(), Suspects: c.suspects.Load(),
 		Predicted: s.Predicted.Load(), Shadowed: s.Shadowed.Load(), ShadowReplica: s.ShadowReplica.Load(),
 		Queued: s.Queued.Load(), Shed: s.Shed.Load(), Stale: s.Stale.Load(),
+	}
+	for i := range st.Retries {
+		st.Retries[i] = s.Retries[i].Load()
 	}
 	for i := range MaxNodes {
 		t, d := c.watcher.Counts(i)
@@ -122,9 +125,26 @@ type Stats struct {
 	// Stale counts relaxed reads that were answered beyond their budget, as their class
 	// allows.
 	Stale uint64
+	// Retries counts attempts of reads that failed before the first row, so that the read
+	// began again, by their cause.
+	Retries Retries
+	// Suspects counts writes whose session had read from a replica before, with
+	// Config.Suspects.
+	Suspects uint64
 	// Shadowed counts the reads under tidegate.RolloutShadow, ShadowReplica those of
 	// them that a replica would have answered.
 	Shadowed, ShadowReplica uint64
 	// Probes and DemandProbes count probes of all nodes, by the clock and asked for.
 	Probes, DemandProbes uint64
+}
+
+// Retries counts retries by their [tidegate.RetryCause].
+type Retries [tidegate.RetryCauses]uint64
+
+// Total returns the sum of all causes.
+func (r Retries) Total() (n uint64) {
+	for _, c := range r {
+		n += c
+	}
+	return n
 }

@@ -122,12 +122,12 @@ func TestHookDecidedForRetries(t *testing.T) {
 				t.Fatal("refused")
 			}
 			d := h.decisions()
-			if len(d) != 1 || d[0].Retries != attempt || slices.Contains(nodes, d[0].Node) {
+			if len(d) != 1 || d[0].Retries != attempt || d[0].RetryCause != []tidegate.RetryCause{0, tidegate.RetryShutdown, tidegate.RetryShutdown}[attempt] || slices.Contains(nodes, d[0].Node) {
 				t.Fatalf("attempt %d after %v: told %v", attempt, nodes, d)
 			}
 			nodes = append(nodes, d[0].Node)
 			if attempt < 2 {
-				c.Fail(rd, true)
+				c.Fail(rd, tidegate.RetryShutdown, true)
 			} else if d[0].Node != "a" || d[0].Reason != tidegate.ReasonReplicaFailed {
 				t.Errorf("told %v, want the primary since the replicas failed", d)
 			}
@@ -232,11 +232,13 @@ func TestHookChanged(t *testing.T) {
 		expect("positions")
 		refused := errors.New("refused")
 		r.set(func(s *stub) { s.err = refused })
-		expect("failure", tidegate.Change{Kind: tidegate.NodeFailing, Node: "b", Role: replica, Before: replica, Err: refused})
+		expect("failure", tidegate.Change{Kind: tidegate.NodeFailing, Node: "b", Role: replica, Before: replica, Err: refused},
+			tidegate.Change{Kind: tidegate.NodeEjected, Node: "b", Role: replica, Ejection: tidegate.EjectionFailing})
 		r.set(func(s *stub) { s.err = errors.New("still refused") })
 		expect("another failure")
 		r.set(func(s *stub) { s.err = nil })
-		expect("return", tidegate.Change{Kind: tidegate.NodeAnswering, Node: "b", Role: replica, Before: replica})
+		expect("return", tidegate.Change{Kind: tidegate.NodeAnswering, Node: "b", Role: replica, Before: replica},
+			tidegate.Change{Kind: tidegate.NodeReturned, Node: "b", Role: replica})
 		r.set(func(s *stub) { s.answer.Incarnation++ })
 		expect("new life", tidegate.Change{Kind: tidegate.NodeRestarted, Node: "b", Role: replica, Before: replica})
 		r.set(func(s *stub) { s.answer.Role, s.answer.Epoch, s.answer.Ceiling = primary, epoch(2), tidegate.At(200) })

@@ -7,6 +7,8 @@ func keptPlanOf(seed uint64) plan {
 	return plan{seed: seed, steps: 4000, kept: true, stormy: seed%3 == 1, doubtful: seed%3 == 2, rough: seed%5 == 4, mortal: seed%4 == 3}
 }
 
+func restless(seed uint64) plan { return plan{seed: seed, steps: 4000, kept: true, restless: true} }
+
 func mortal(seed uint64) plan { return plan{seed: seed, steps: 4000, kept: true, mortal: true} }
 
 // Sessions that a store keeps are as good as those that travel, whatever happens to

@@ -38,6 +38,14 @@ func logChange(logger *slog.Logger, c tidegate.Change) {
 		log.Error("more than one primary of the same line in sight: writes are refused; stop the wrong one")
 	case tidegate.ConflictOver:
 		log.Info("one primary again")
+	case tidegate.NodeEjected:
+		log.Warn("reads leave the node out", "reason", c.Ejection)
+	case tidegate.NodeReturned:
+		log.Info("reads use the node again")
+	case tidegate.FloorRaised:
+		log.Info("floor raised: reads leave replicas out that have less", "floor", c.Floor)
+	case tidegate.FloorDropped:
+		log.Warn("floor dropped: it belongs to another history; set it again by a token of this one", "floor", c.Floor)
 	case tidegate.RolloutChanged:
 		log.Info("rollout changed", "rollout", c.Rollout)
 	}

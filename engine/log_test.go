@@ -64,9 +64,9 @@ func TestChangesAreLogged(t *testing.T) {
 		r.at(200)
 		expect("positions")
 		r.set(func(s *stub) { s.err = errors.New("refused") })
-		expect("failure", "WARN node does not answer probes b")
+		expect("failure", "WARN node does not answer probes b", "WARN reads leave the node out b")
 		r.set(func(s *stub) { s.err = nil })
-		expect("return", "INFO node answers probes again b")
+		expect("return", "INFO node answers probes again b", "INFO reads use the node again b")
 		r.set(func(s *stub) { s.answer.Incarnation++ })
 		expect("new life", "WARN node began a new life: what it showed before proves nothing b")
 		r.set(func(s *stub) {

@@ -62,7 +62,7 @@ func TestSetNodesUnderLoad(t *testing.T) {
 									break
 								}
 								failed.Add(1)
-								c.Fail(&rd, true)
+								c.Fail(&rd, tidegate.RetryConnection, true)
 								if rd.Primary() {
 									rd = engine.Read{}
 								}

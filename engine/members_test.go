@@ -232,7 +232,7 @@ func TestSetNodesUnderAReadInFlight(t *testing.T) {
 		c.End(rd)
 		// The other one's connection is gone: it goes on, and only its own node is
 		// left out.
-		c.Fail(failing, false)
+		c.Fail(failing, tidegate.RetryConnection, false)
 		if err := c.Begin(ctx, tidegate.Causal, failing); err != nil {
 			t.Fatal(err)
 		}

@@ -70,6 +70,7 @@ func (n *news) removed(node int, name string) {
 
 // probed takes in the result of one probe.
 func (c *Core) probed(r freshness.Result) {
+	defer c.judgeFloor() // when n.mu is free again
 	n := &c.news
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,6 +80,9 @@ func (c *Core) probed(r freshness.Result) {
 		return // taken away a moment ago
 	}
 	n.node(r.Node, m.Name, r.Table)
+	for _, i := range c.router.Judge(r.Table, mono.Now()) {
+		c.judged(i)
+	}
 	n.history(r.Table)
 	if len(n.probing) == 0 {
 		return
@@ -94,6 +98,19 @@ func (c *Core) probed(r freshness.Result) {
 	for _, f := range n.probing {
 		f(p)
 	}
+}
+
+// judged tells that a node went out or came back; n.mu is held.
+func (c *Core) judged(i int) {
+	m := c.members.get(i)
+	if m == nil {
+		return
+	}
+	x := tidegate.Change{Kind: tidegate.NodeReturned, Node: m.Name, Role: c.news.last[i].role}
+	if e, _ := c.router.Ejected(i); e.Why != tidegate.EjectionNone {
+		x.Kind, x.Ejection = tidegate.NodeEjected, e.Why
+	}
+	c.news.told(x)
 }
 
 // history tells what has changed for the whole cluster; n.mu is held.

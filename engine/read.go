@@ -17,6 +17,7 @@ type Read struct {
 	begun   bool
 	told    bool // of the last decision
 	ended   bool
+	reading bool // the session counts it as in flight
 	session *tidegate.Session
 	// observer gets the decisions, if not nil.
 	observer *tidegate.Decisions
@@ -48,6 +49,11 @@ func (c *Core) Begin(ctx context.Context, class tidegate.Class, rd *Read) error 
 		if err := class.Err(); err != nil {
 			return err
 		}
+		if class.Need() == tidegate.NeedRelaxed {
+			if err := c.cfg.admits(class); err != nil { // declared after New
+				return err
+			}
+		}
 		rd.begun = true
 		var s *tidegate.Session
 		s, rd.observer = tidegate.From(ctx)
@@ -68,7 +74,21 @@ func (c *Core) Begin(ctx context.Context, class tidegate.Class, rd *Read) error 
 	if err != nil && (errors.Is(err, tidegate.ErrNotFresh) || errors.Is(err, tidegate.ErrOverloaded)) {
 		c.decided(ctx, rd) // nowhere
 	}
+	if err == nil && rd.session != nil && !rd.reading {
+		rd.reading = true
+		rd.session.BeginRead()
+	} else if err != nil {
+		rd.rest()
+	}
 	return err
+}
+
+// rest makes the session count the read as in flight no more.
+func (rd *Read) rest() {
+	if rd.reading {
+		rd.reading = false
+		rd.session.EndRead()
+	}
 }
 
 // Admit reports whether the proof that the read rests on holds for a connection,
@@ -84,6 +104,8 @@ func (c *Core) Admit(ctx context.Context, rd *Read, born *Observation) bool {
 	ok := c.holds(tk, born) || c.router.Reconsider(ctx, tk, func(o *Observation) bool { return matches(o, born) })
 	if ok {
 		c.decided(ctx, rd)
+	} else {
+		rd.rest()
 	}
 	return ok
 }
@@ -106,6 +128,7 @@ func matches(o, born *Observation) bool {
 
 func (c *Core) decided(ctx context.Context, rd *Read) {
 	rd.told = true
+	c.readFrom(rd)
 	if rd.observer == nil && len(c.news.deciding) == 0 {
 		return
 	}
@@ -164,29 +187,56 @@ func (c *Core) End(rd *Read) {
 		if rd.told {
 			c.router.Told(&rd.ticket)
 		}
-		if rd.session != nil {
-			rd.session.EndRead()
-		}
+		rd.rest()
 	}
 }
 
 // Cancel ends a read that was not sent. It can begin again.
-func (c *Core) Cancel(rd *Read) { c.router.Undo(&rd.ticket) }
+func (c *Core) Cancel(rd *Read) {
+	c.router.Undo(&rd.ticket)
+	rd.rest()
+}
 
-// Fail ends an attempt that its node failed before the first row; the next Begin
-// goes elsewhere. sent tells that the statement may have reached the node.
-func (c *Core) Fail(rd *Read, sent bool) { c.router.Failed(&rd.ticket, sent) }
+// Fail ends an attempt that its node failed before the first row, for that cause; the
+// next Begin goes elsewhere: to one other replica, and from there to the primary. sent
+// tells that the statement may have reached the node.
+func (c *Core) Fail(rd *Read, cause tidegate.RetryCause, sent bool) {
+	c.router.Failed(&rd.ticket, cause, sent)
+	rd.rest()
+}
 
 // Retry ends an attempt that failed before the first row for a reason that may
 // not hold for another connection to the same node.
-func (c *Core) Retry(rd *Read, sent bool) { c.router.Retry(&rd.ticket, sent) }
+func (c *Core) Retry(rd *Read, cause tidegate.RetryCause, sent bool) {
+	c.router.Retry(&rd.ticket, cause, sent)
+	rd.rest()
+}
 
 // FailToPrimary ends an attempt that a replica cannot serve, such as a read of a
 // table that it has not replayed yet; the next Begin goes to the primary.
-func (c *Core) FailToPrimary(rd *Read) { c.router.FailToPrimary(&rd.ticket) }
+func (c *Core) FailToPrimary(rd *Read, cause tidegate.RetryCause) {
+	c.router.FailToPrimary(&rd.ticket, cause)
+	rd.rest()
+}
+
+// Flying returns how many reads are in flight on the read's node, with this one.
+func (c *Core) Flying(rd *Read) int64 { return c.router.Flying(rd.ticket.Node) }
+
+// Alternative reports whether, as far as is known, another replica has what the read
+// needs, and ok says so too of its source and the reads in flight there. An adapter that
+// would have to wait on the read's node asks.
+func (c *Core) Alternative(rd *Read, ok func(s Source, flying int64) bool) bool {
+	return c.router.Alternative(&rd.ticket, func(of any, flying int64) bool {
+		s, _ := of.(Source)
+		return ok(s, flying)
+	})
+}
 
 // Refuse returns the error for a read that no node could be proven for.
-func (c *Core) Refuse(rd *Read) error { return c.router.Refuse(&rd.ticket) }
+func (c *Core) Refuse(rd *Read) error {
+	rd.rest()
+	return c.router.Refuse(&rd.ticket)
+}
 
-// Attempts returns how many nodes have failed the read.
+// Attempts returns how many attempts of the read have failed.
 func (rd *Read) Attempts() int { return rd.ticket.Retries() }

@@ -6,6 +6,7 @@ import (
 	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/internal/freshness"
 	"github.com/tidegatedb/tidegate/internal/mono"
+	"github.com/tidegatedb/tidegate/internal/route"
 )
 
 // Status is the freshness table for people and their tools: what is known of the
@@ -20,6 +21,9 @@ type Status struct {
 	Conflict bool
 	// Shown is up to where the primary has been proven to show every commit.
 	Shown tidegate.Position
+	// Floor is what a replica must have for any read of this process, as far as it is
+	// known; zero without a floor. See [Core.SetFloor].
+	Floor tidegate.Position
 	// Rollout says which reads are routed.
 	Rollout tidegate.Rollout
 	// Nodes has an entry for each node.
@@ -61,6 +65,12 @@ type NodeStatus struct {
 	// probes have been failing.
 	Err       error
 	FailedFor time.Duration
+	// Ejection says why reads leave the node out, and Ejected for how long;
+	// EjectionNone that they do not. Share is the part of its weight that a node has
+	// which returns: 1 but for a moment.
+	Ejection tidegate.EjectionReason
+	Ejected  time.Duration
+	Share    float64
 	// Flying is the number of reads in flight.
 	Flying int64
 	// Probes and DemandProbes count probes by the clock and asked for.
@@ -70,7 +80,7 @@ type NodeStatus struct {
 // Status returns what is known now.
 func (c *Core) Status() Status {
 	t, now := c.watcher.Table(), mono.Now()
-	s := Status{Cluster: c.cfg.Cluster, Epoch: t.Epoch, Conflict: t.Conflict, Shown: t.Shown, Rollout: c.router.Rollout(), Stats: c.Stats()}
+	s := Status{Cluster: c.cfg.Cluster, Epoch: t.Epoch, Conflict: t.Conflict, Shown: t.Shown, Floor: c.router.Floor(), Rollout: c.router.Rollout(), Stats: c.Stats()}
 	if t.Primary != freshness.NoNode {
 		s.Primary = c.NodeName(t.Primary)
 	}
@@ -86,6 +96,10 @@ func (c *Core) nodeStatus(t *freshness.Table, i int, m *Node, now int64) NodeSta
 	x := &t.Nodes[i]
 	n := NodeStatus{Node: m.Name, Zone: m.Zone, Usable: x.Usable, Epoch: x.Epoch, ProbeAge: -1, Err: x.Err, Flying: c.router.Flying(i)}
 	n.Probes, n.DemandProbes = c.watcher.Counts(i)
+	var out route.Ejection
+	if out, n.Share = c.router.Ejected(i); out.Why != tidegate.EjectionNone {
+		n.Ejection, n.Ejected = out.Why, time.Duration(now-out.Since)
+	}
 	if x.Err != nil {
 		n.FailedFor = time.Duration(now - x.FailedSince)
 	}

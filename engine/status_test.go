@@ -28,13 +28,13 @@ func TestStatus(t *testing.T) {
 		want := []engine.NodeStatus{
 			{
 				Node: "a", Role: tidegate.RolePrimary, Epoch: epoch(1), Incarnation: 100, Applied: tidegate.At(100), ProbeAge: 1500 * time.Millisecond,
-				Flying: 1, Probes: 1,
+				Share: 1, Flying: 1, Probes: 1,
 			},
 			{
 				Node: "b", Role: tidegate.RoleReplica, Usable: true, Epoch: epoch(1), Incarnation: 200, Applied: tidegate.At(100), ProbeAge: 500 * time.Millisecond,
-				LagKnown: true, Staleness: 1500 * time.Millisecond, StalenessKnown: true, Probes: 1, DemandProbes: 1,
+				LagKnown: true, Staleness: 1500 * time.Millisecond, StalenessKnown: true, Share: 1, Probes: 1, DemandProbes: 1,
 			},
-			{Node: "c", ProbeAge: -1, Err: dead.err, FailedFor: 1500 * time.Millisecond, Probes: 1},
+			{Node: "c", ProbeAge: -1, Err: dead.err, FailedFor: 1500 * time.Millisecond, Share: 1, Probes: 1},
 		}
 		for i := range want {
 			got := s.Nodes[i]

@@ -172,6 +172,10 @@ func (w *world) troubleStore() {
 	s := w.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	first := time.Duration(w.plan.steps) * w.pace / 3 // before that a run checks what is whole
+	if w.plan.restless {
+		first = 0
+	}
 	switch u := s.dice.float(); {
 	case u < .60:
 		s.snapshot = s.serving.clone() // a copy has caught up
@@ -188,7 +192,7 @@ func (w *world) troubleStore() {
 			delete(s.serving.entries, key)
 			w.count(&w.n.Evicted)
 		}
-	case w.now() > time.Duration(w.plan.steps)*w.pace/3: // before that a run checks what is whole
+	case w.now() > first:
 		s.snapshot.history, s.snapshot.suspect = s.serving.history+1, !s.mistakes.NoLifetime && !s.mistakes.IgnoresHistory
 		s.serving = s.snapshot
 		s.snapshot = s.serving.clone()

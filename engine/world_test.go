@@ -24,6 +24,7 @@ type plan struct {
 	failover bool // replicas are promoted
 	kept     bool // a store keeps the sessions of most clients
 	mortal   bool // instances end often, and the store forgets
+	restless bool // requests are long, and the store fails over from the beginning
 	mistakes fake.Mistakes
 	store    storeMistakes
 }

@@ -47,6 +47,9 @@ func (c *Core) BeginWrite(ctx context.Context) (Write, error) {
 	w := Write{Node: t.Primary, source: source, proof: n.Obs, epoch: n.Obs.Epoch, session: s, ledger: c.ledger(s)}
 	if s != nil {
 		w.ledger.Enter(n.Obs.Incarnation)
+		if c.cfg.Suspects {
+			c.suspect(ctx, w.ledger)
+		}
 	}
 	return w, nil
 }

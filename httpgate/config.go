@@ -3,6 +3,7 @@ package httpgate
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/tidegatedb/tidegate"
@@ -131,6 +132,14 @@ func (c *Config) validate() error {
 			return fmt.Errorf("%w: Config.Sources[%d]%w", tidegate.ErrConfig, i, err)
 		}
 		carries = carries || s.writable()
+		if s.store != nil {
+			for _, name := range c.Clusters {
+				if !slices.Contains(s.store.keeper.Clusters(), name) {
+					return fmt.Errorf("%w: Config.Clusters names %q and KeeperConfig.Clusters of Config.Sources[%d] does not: a session that the store has lost would not catch up there; "+
+						"name the same clusters in both", tidegate.ErrConfig, name, i)
+				}
+			}
+		}
 		for j, o := range c.Sources[:i] {
 			if s.overlaps(o) {
 				return fmt.Errorf("%w: Config.Sources[%d] reads what Config.Sources[%d] reads; use one store, and names of which none begins another", tidegate.ErrConfig, i, j)

@@ -37,7 +37,8 @@
 // A request that never asks its context for the session leaves its response as it
 // was, so static files stay cacheable behind the middleware.
 //
-// What changes after the first byte cannot go out. A [Store] keeps it; without one it is counted, and told to
+// What changes after the first byte cannot go out. A [Store]
+// keeps it when the request ends; without one it is counted, and told to
 // Config.Late. The count can be too high, when something that was under way at the
 // first byte ends with no more than the token had said; it is never of requests
 // that did not use the session. Let handlers commit before they write. A connection

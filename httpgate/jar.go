@@ -83,7 +83,7 @@ func (j *Jar) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		// Nobody knows what it has done, and the tokens that are here do not say.
 		if !safe(req.Method) {
-			j.Add(lost + ";" + newID())
+			j.lose()
 		}
 		return resp, err
 	}
@@ -94,8 +94,19 @@ func (j *Jar) RoundTrip(req *http.Request) (*http.Response, error) {
 	})
 	if len(got) > 0 {
 		j.replace(sent, got)
+	} else if unheard(req, resp) {
+		j.lose()
 	}
 	return resp, nil
+}
+
+// lose notes that nobody knows what a request has done. One such note says as much as
+// many.
+func (j *Jar) lose() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.tokens = slices.DeleteFunc(j.tokens, func(t string) bool { return strings.HasPrefix(t, lost+";") })
+	j.tokens = append(j.tokens, lost+";"+newID())
 }
 
 // replace forgets the tokens that were sent and keeps what came back for them.

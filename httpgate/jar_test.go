@@ -109,6 +109,32 @@ func TestJarConfigThatCannotBeUsed(t *testing.T) {
 
 // A request that may have written and got no response leaves something behind that
 // the next one brings: what its server cannot read makes the session catch up.
+// However many responses are lost, one note says it.
+func TestJarNotesALossOnce(t *testing.T) {
+	t.Parallel()
+	jar, err := httpgate.NewJar(httpgate.JarConfig{Hosts: []string{"api"}, Base: tripper(func(*http.Request) (*http.Response, error) {
+		return nil, errors.New("cut")
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	jar.Add("a token")
+	last := ""
+	for range 3 {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://api/", nil)
+		if _, err := jar.RoundTrip(req); err == nil {
+			t.Fatal("it was answered")
+		}
+		// Each has a name of its own: the answer to a request that had sent an older one
+		// must not delete it.
+		got := jar.Tokens()
+		if len(got) != 2 || got[0] != "a token" || got[1] == last {
+			t.Errorf("%q", got)
+		}
+		last = got[1]
+	}
+}
+
 func TestJarAfterALostResponse(t *testing.T) {
 	t.Parallel()
 	var sent []string

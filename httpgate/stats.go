@@ -9,13 +9,14 @@ import (
 
 // Stats is what a [Middleware] has done since it was made.
 type Stats struct {
-	// Emitted counts responses that carried a token.
+	// Emitted counts responses that carried a token, or took cookies away because a
+	// [Store] has what they said.
 	Emitted uint64
 	// Late counts responses whose session came to require more after their first
 	// byte: the client does not have it.
 	Late uint64
-	// Unkept counts responses before or after whose first byte a [Store] did not keep
-	// what the session required. The tidegate.Keeper's own Stats say why.
+	// Unkept counts the times, two for a response at most, at which a [Store] alone was not
+	// enough to keep what the session required. The tidegate.Keeper's own Stats say why.
 	Unkept uint64
 	// CatchUps counts requests whose session had to catch up, because a token was
 	// refused or Config.Missing said so. A keeper counts for itself those that it could not load.

@@ -294,3 +294,69 @@ func urlOf(t testing.TB, s *httptest.Server) *url.URL {
 	}
 	return u
 }
+
+// A service that keeps sessions in a store of its own answers a call whose session
+// requires nothing yet: the write is the caller's as well.
+func TestServiceWithAStore(t *testing.T) {
+	t.Parallel()
+	db := tidegatetest.New(t, tidegatetest.Config{})
+	service := instance(t, db, storeSource(t, newStore(t)), httpgate.Header(""))
+	transport, err := httpgate.NewTransport(httpgate.TransportConfig{
+		Keyring: newKeyring(t, tidegate.KeyringConfig{}), Clusters: []string{"test"}, Hosts: []string{hostOf(service)}, Base: loginTransport{http.DefaultTransport, "ann"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Put(t.Context(), "k", "old"); err != nil {
+		t.Fatal(err)
+	}
+	db.Probe()
+	db.Replica(0).Hold()
+	db.Replica(1).Hold()
+	ctx := tidegate.WithSession(t.Context(), tidegate.NewSession())
+	req, _ := http.NewRequestWithContext(ctx, http.MethodPut, service.URL, strings.NewReader("new"))
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if v, _, err := db.Get(ctx, tidegate.Causal, "k"); v != "new" || err != nil {
+		t.Errorf("the caller sees %q, %v", v, err)
+	}
+}
+
+// A store that would not catch up with all clusters is refused.
+func TestStoreOfOtherClusters(t *testing.T) {
+	t.Parallel()
+	_, err := httpgate.New(httpgate.Config{
+		Keyring: newKeyring(t, tidegate.KeyringConfig{}), Clusters: []string{"test", "main"},
+		Sources: []httpgate.Source{storeSource(t, newStore(t)), httpgate.Header("")},
+	})
+	if !errors.Is(err, tidegate.ErrConfig) || !strings.Contains(err.Error(), `Config.Clusters names "main"`) || !strings.Contains(err.Error(), "KeeperConfig.Clusters") {
+		t.Error(err)
+	}
+}
+
+// Who has no key has no entry: visitors do not share one.
+func TestNoKeyIsNoSession(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	m := newGate(t, func(cfg *httpgate.Config) {
+		cfg.Clusters = []string{"test"}
+		cfg.Sources = []httpgate.Source{storeSource(t, store), httpgate.Header("")}
+	})
+	for _, value := range []string{"", "-"} {
+		r := request()
+		if value == "" {
+			r.AddCookie(&http.Cookie{Name: "login", Value: ""})
+		}
+		handle(m, func(_ http.ResponseWriter, r *http.Request) {
+			s := tidegate.SessionFrom(r.Context())
+			_ = s.Load(r.Context())
+			note(r.Context(), tidegate.Mark{Cluster: "test", Epoch: epoch, Position: tidegate.At(9)})
+		}, r)
+	}
+	if store.Len() != 0 || store.loads.Load() != 0 {
+		t.Errorf("%d entries, %d loads", store.Len(), store.loads.Load())
+	}
+}

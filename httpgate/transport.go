@@ -102,10 +102,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	defer end()
-	if token := s.Token(); !token.IsZero() {
-		req = withHeader(req, t.cfg.Header, t.cfg.Keyring.Sign(token))
-		t.sent.Add(1)
-	}
+	// Also one that requires nothing: without any the service does not know whom to answer,
+	// and may keep in a store of its own what it writes.
+	req = withHeader(req, t.cfg.Header, t.cfg.Keyring.Sign(s.Token()))
+	t.sent.Add(1)
 	resp, err := t.cfg.Base.RoundTrip(req)
 	if err != nil {
 		// Nobody knows what the service has done.
@@ -114,8 +114,16 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return resp, err
 	}
-	t.merge(s, resp)
+	if !t.merge(s, resp) && unheard(req, resp) {
+		t.catchUp(s)
+	}
 	return resp, nil
+}
+
+// unheard reports whether an answer without a token may be of somebody between here and
+// the service, which may have written and could not say so.
+func unheard(req *http.Request, resp *http.Response) bool {
+	return !safe(req.Method) && resp.StatusCode >= http.StatusInternalServerError
 }
 
 // closeBody does what a RoundTripper must also when it fails.
@@ -133,9 +141,10 @@ func (t *Transport) catchUp(s *tidegate.Session) {
 // maxAnswers is how many tokens of one response are read.
 const maxAnswers = 4
 
-// merge joins what came back into the session. A service has one token to say; if
-// it cannot be read, the session must see all that the service may have done.
-func (t *Transport) merge(s *tidegate.Session, resp *http.Response) {
+// merge joins what came back into the session, and reports whether there was anything. A
+// service has one token to say; if it cannot be read, the session must see all that the
+// service may have done.
+func (t *Transport) merge(s *tidegate.Session, resp *http.Response) bool {
 	n, refused := 0, false
 	eachToken(resp.Header[t.cfg.Header], func(text string) bool {
 		if n++; n > maxAnswers {
@@ -156,6 +165,7 @@ func (t *Transport) merge(s *tidegate.Session, resp *http.Response) {
 	if refused {
 		t.catchUp(s)
 	}
+	return n > 0
 }
 
 // safe reports whether requests of the method change nothing (RFC 9110, 9.2.1).

@@ -167,11 +167,12 @@ func TestTransportMergesWhatComesBack(t *testing.T) {
 	}
 }
 
-// Without a session, or with one that requires nothing, nothing is sent.
+// Without a session nothing is sent. One that requires nothing is somebody, too: the
+// service's answer is for it.
 func TestTransportWithoutAnythingToSay(t *testing.T) {
 	t.Parallel()
 	tr := newTransport(t, httpgate.TransportConfig{Hosts: []string{"api"}, Header: "x-t", Base: tripper(func(r *http.Request) (*http.Response, error) {
-		if r.Header.Get("X-T") != "" {
+		if sent := r.Header.Get("X-T"); (sent != "") != (tidegate.SessionFrom(r.Context()) != nil) || sent != "" && len(verify(t, sent)) != 0 {
 			t.Errorf("it sent %v", r.Header)
 		}
 		resp := respond(r, 200)
@@ -188,7 +189,7 @@ func TestTransportWithoutAnythingToSay(t *testing.T) {
 	if got := fresh.Token().Marks(); len(got) != 1 || got[0].Position != tidegate.At(20) {
 		t.Errorf("%+v", got)
 	}
-	if got := tr.Stats(); got != (httpgate.TransportStats{Merged: 1}) {
+	if got := tr.Stats(); got != (httpgate.TransportStats{Sent: 1, Merged: 1}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -228,6 +229,40 @@ func TestTransportConfigThatCannotBeUsed(t *testing.T) {
 		edit(&cfg)
 		if _, err := httpgate.NewTransport(cfg); !errors.Is(err, tidegate.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// An answer without a token to a request that may have written can be of a balancer that
+// has given up on the service.
+func TestAnswerOfABalancer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		method string
+		status int
+		lost   bool
+	}{
+		{http.MethodPost, http.StatusGatewayTimeout, true}, {http.MethodPost, http.StatusBadGateway, true}, {http.MethodPost, http.StatusNoContent, false},
+		{http.MethodPost, http.StatusConflict, false}, {http.MethodGet, http.StatusGatewayTimeout, false},
+	} {
+		base := tripper(func(r *http.Request) (*http.Response, error) { return respond(r, c.status), nil })
+		tr := newTransport(t, httpgate.TransportConfig{Hosts: []string{"api"}, Base: base})
+		jar, err := httpgate.NewJar(httpgate.JarConfig{Hosts: []string{"api"}, Base: base})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := tidegate.NewSession()
+		for _, rt := range []http.RoundTripper{tr, jar} {
+			req, _ := http.NewRequestWithContext(tidegate.WithSession(t.Context(), s), c.method, "http://api/", nil)
+			if _, err := rt.RoundTrip(req); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if m := s.Token().Marks(); (len(m) > 0 && m[0].CatchUp) != c.lost {
+			t.Errorf("%s, %d: the session requires %+v", c.method, c.status, m)
+		}
+		if got := jar.Tokens(); (len(got) == 1) != c.lost {
+			t.Errorf("%s, %d: the jar has %q", c.method, c.status, got)
 		}
 	}
 }

@@ -68,7 +68,15 @@ type Config struct {
 	// since it began, or has no primary among its Nodes, refuses sessions without a mark;
 	// less than zero allows any age, and with it that somebody whose token has ended does
 	// not see their own write.
+	//
+	// It is the outermost bound, too: a replica that is proven to be older, or whose age
+	// could not be proven for so long while the primary answers, is left out, until it is
+	// younger than half. Only relaxed classes with AnyStaleness use it all the same. A class
+	// with a larger budget is refused.
 	LongestLag time.Duration
+	// MostLag is how many bytes of log a replica may be behind before it is left out in the
+	// same way. Zero means any number.
+	MostLag uint64
 	// FallbackReads bounds the reads that are on the primary at one time for want of a
 	// replica, so that strong reads find room among the PrimaryReads however far
 	// replicas are behind. Others queue; see FallbackWait. Zero means two thirds of
@@ -84,6 +92,10 @@ type Config struct {
 	// Rollout says which reads are routed to replicas. The zero Rollout routes all.
 	// [DB.SetRollout] changes it.
 	Rollout tidegate.Rollout
+	// Suspects makes writes be told of ([tidegate.Hook].Suspected) whose session has read
+	// from a replica before. It costs a look at the stack for each such read and write: it
+	// is for tests and trials.
+	Suspects bool
 	// Hooks are told of every decision on a read, every probe and every change.
 	Hooks []tidegate.Hook
 	// Logger gets changes of role, history and reachability. Nil means silence.

@@ -27,6 +27,7 @@ type DB struct {
 	cancel  context.CancelFunc // of the discovery, or nil
 
 	closeOnce sync.Once
+	throttle  defaultThrottle
 }
 
 // Open starts to watch the cluster's nodes and returns when each has been asked
@@ -64,7 +65,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 		fallbacks = db.fallbackReads()
 	}
 	if db.core, err = engine.New(engine.Config{
-		LongestLag: cfg.LongestLag, Fallbacks: int(fallbacks), FallbackWait: cfg.FallbackWait,
+		Suspects: cfg.Suspects, LongestLag: cfg.LongestLag, MostLag: cfg.MostLag, Fallbacks: int(fallbacks), FallbackWait: cfg.FallbackWait,
 		Cluster: cfg.Cluster, Nodes: known, Zone: cfg.Zone, Wait: cfg.Wait, ProofWait: cfg.ProofWait, ProbeInterval: cfg.ProbeInterval,
 		ProbeTimeout: cfg.ProbeTimeout, DemandRate: cfg.DemandRate, DemandBurst: cfg.DemandBurst,
 		Rollout: cfg.Rollout, Hooks: cfg.Hooks, Logger: cfg.Logger,
@@ -139,6 +140,13 @@ func (db *DB) Stats() engine.Stats { return db.core.Stats() }
 
 // Status returns the freshness table: what is known of each node now.
 func (db *DB) Status() engine.Status { return db.core.Status() }
+
+// SetFloor makes every read of this process that goes to a replica, of any class, with a
+// session and without, need one that has what the token requires of this cluster. A process
+// that is deployed with a migration sets the token of the session that has migrated, and its
+// reads meet no replica that lacks the new column. A floor only rises; one of a history that
+// is over is dropped, and the log and the hooks say so.
+func (db *DB) SetFloor(token tidegate.Token) { db.core.SetFloor(token) }
 
 // SetRollout changes which reads are routed to replicas, from the next read on.
 func (db *DB) SetRollout(r tidegate.Rollout) { db.core.SetRollout(r) }

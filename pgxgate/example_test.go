@@ -99,6 +99,27 @@ func ExampleDB_SetRollout() {
 	}
 }
 
+// A process that starts with a migration reads from no replica that has not replayed it.
+// Where another process migrates, it hands its token on as text, signed by the keyring.
+func ExampleDB_SetFloor() {
+	ctx := context.Background()
+	db, err := pgxgate.Open(ctx, pgxgate.Config{
+		Cluster: "main",
+		Nodes:   []pgxgate.Node{{DSN: "host=db1 dbname=shop"}, {DSN: "host=db2 dbname=shop"}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	migration := tidegate.NewSession()
+	if _, err := db.Write().Exec(tidegate.WithSession(ctx, migration), "alter table items add column if not exists note text"); err != nil {
+		log.Print(err)
+		return
+	}
+	db.SetFloor(migration.Token())
+}
+
 // Every address of a name is a node; which one is the primary is found out by
 // asking.
 func ExampleDNS() {

@@ -56,12 +56,18 @@ func (l *lease) take(ctx context.Context, class tidegate.Class) error {
 }
 
 func (l *lease) acquire(ctx context.Context) error {
-	u := replicaReads
-	if l.read.Primary() {
-		u = primaryReads
-	}
+	n := nodeOf(l.read.Source())
 	var err error
-	if l.conn, err = nodeOf(l.read.Source()).acquire(ctx, u); err != nil {
+	switch {
+	case l.read.Primary():
+		// It has no elsewhere.
+		l.conn, err = n.acquire(ctx, primaryReads)
+	case n.idle(l.db.core.Flying(&l.read) - 1):
+		l.conn, err = n.acquire(ctx, replicaReads)
+	default:
+		l.conn, err = l.acquireInTime(ctx, n)
+	}
+	if err != nil {
 		return err
 	}
 	l.state = stateOf(l.conn.Conn())
@@ -79,9 +85,9 @@ func (l *lease) roleHolds() bool {
 	// It would go on saying so until somebody used it.
 	closeNow(l.conn.Conn())
 	if l.read.Primary() {
-		l.db.core.Retry(&l.read, false)
+		l.db.core.Retry(&l.read, tidegate.RetryRole, false)
 	} else {
-		l.db.core.Fail(&l.read, false)
+		l.db.core.Fail(&l.read, tidegate.RetryRole, false)
 	}
 	return false
 }
@@ -162,7 +168,7 @@ func (l *lease) giveBack() {
 // tryElsewhere ends the attempt on this node and reports whether the read may be
 // tried again. sent tells that the statement may have reached the node.
 func (l *lease) tryElsewhere(ctx context.Context, err error, sent bool) bool {
-	r := remedyFor(ctx, err, l.read.Primary())
+	r, cause := remedyFor(ctx, err, l.read.Primary())
 	l.attempts++
 	if l.conn != nil {
 		l.capture()
@@ -174,12 +180,12 @@ func (l *lease) tryElsewhere(ctx context.Context, err error, sent bool) bool {
 	}
 	switch {
 	case r == onPrimary:
-		l.db.core.FailToPrimary(&l.read)
+		l.db.core.FailToPrimary(&l.read, cause)
 	case r == sameAgain || l.read.Primary():
 		// The primary has no elsewhere: its next connection may be sound.
-		l.db.core.Retry(&l.read, sent)
+		l.db.core.Retry(&l.read, cause, sent)
 	default:
-		l.db.core.Fail(&l.read, sent)
+		l.db.core.Fail(&l.read, cause, sent)
 	}
 	return true
 }

@@ -47,6 +47,8 @@ type node struct {
 	name  string
 	base  *pgxpool.Config
 	pools [uses]atomic.Pointer[pgxpool.Pool]
+	// open counts the connections for reads as a replica.
+	open atomic.Int64
 
 	mu     sync.Mutex // serialises making pools
 	closed atomic.Bool
@@ -154,7 +156,22 @@ func (n *node) config(u use) *pgxpool.Config {
 		}
 		s.otherRole = otherRole(c.PgConn(), u != replicaReads)
 		tag(c, s)
+		if u == replicaReads {
+			n.open.Add(1)
+		}
 		return nil
+	}
+	if u == replicaReads {
+		closing := cfg.BeforeClose
+		cfg.BeforeClose = func(c *pgx.Conn) {
+			n.open.Add(-1)
+			if closing != nil {
+				closing(c)
+			}
+		}
+		if cfg.PingTimeout == 0 {
+			cfg.PingTimeout = longestAcquire
+		}
 	}
 	return cfg
 }

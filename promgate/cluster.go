@@ -27,8 +27,9 @@ type cluster struct {
 	waits               [roles]prometheus.Counter
 	waitSeconds         [roles]prometheus.Observer
 	queueSeconds        [roles]prometheus.Observer
+	retries             [tidegate.RetryCauses]prometheus.Counter
 
-	sessionless, refused, shed, stale, historyChanged, retries prometheus.Counter
+	sessionless, refused, shed, stale, historyChanged prometheus.Counter
 
 	// gone are the nodes that were removed last, guarded by the collector's mu: a
 	// read or a probe that was under way then must not bring their series back.
@@ -50,6 +51,15 @@ func roleOf(r tidegate.Role) tidegate.Role {
 		return tidegate.RoleUnknown
 	}
 	return r
+}
+
+// causeOf returns the cause as an index. One that is none, or that nobody knows here,
+// counts as the connection's, as it does in engine.Stats.
+func causeOf(c tidegate.RetryCause) tidegate.RetryCause {
+	if c == tidegate.RetryNone || int(c) >= tidegate.RetryCauses {
+		return tidegate.RetryConnection
+	}
+	return c
 }
 
 // maxReasons is more reasons than there are; others are not cached.
@@ -133,8 +143,7 @@ func (c *Collector) newCluster(name string) *cluster {
 	of := valid(name)
 	k := &cluster{
 		name: name, sessionless: c.m.sessionless.WithLabelValues(of), refused: c.m.refused.WithLabelValues(of),
-		historyChanged: c.m.historyChanged.WithLabelValues(of), retries: c.m.retries.WithLabelValues(of),
-		shed: c.m.shed.WithLabelValues(of), stale: c.m.stale.WithLabelValues(of),
+		historyChanged: c.m.historyChanged.WithLabelValues(of), shed: c.m.shed.WithLabelValues(of), stale: c.m.stale.WithLabelValues(of),
 	}
 	k.classes.Store(&map[string]*class{})
 	k.nodes.Store(&map[string]prometheus.Counter{})
@@ -144,6 +153,9 @@ func (c *Collector) newCluster(name string) *cluster {
 	for _, r := range fallbackReasons {
 		k.fallbacks.of(r.String())
 		k.unproven.of(r.String())
+	}
+	for i := 1; i < tidegate.RetryCauses; i++ { // a retry has a cause
+		k.retries[i] = c.m.retries.WithLabelValues(of, tidegate.RetryCause(i).String())
 	}
 	for r, role := range roleNames {
 		k.waits[r], k.waitSeconds[r] = c.m.waits.WithLabelValues(of, role), c.m.waitSeconds.WithLabelValues(of, role)

@@ -28,13 +28,15 @@ func TestDecisions(t *testing.T) {
 	}
 	unproven := func(d *tidegate.Decision) { d.Unproven = true }
 	waited := func(d *tidegate.Decision) { d.Waited = 3 * time.Millisecond }
-	again := func(d *tidegate.Decision) { d.Retries = 2 }
+	again := func(d *tidegate.Decision) { d.Retries, d.RetryCause = 2, tidegate.RetryNotReplayed }
+	unnamed := func(d *tidegate.Decision) { d.Retries, d.RetryCause = 1, 250 }
+	unsaid := func(d *tidegate.Decision) { d.Retries = 1 }
 	none, primary, replica := tidegate.RoleUnknown, tidegate.RolePrimary, tidegate.RoleReplica
 
 	on(replica, tidegate.Causal, tidegate.ReasonStayed)
 	on(replica, tidegate.Causal, tidegate.ReasonStayed, again)
-	on(replica, tidegate.Causal, tidegate.ReasonCovered, waited)
-	on(replica, dashboard, tidegate.ReasonWithinBudget)
+	on(replica, tidegate.Causal, tidegate.ReasonCovered, waited, unsaid)
+	on(replica, dashboard, tidegate.ReasonWithinBudget, unnamed)
 	on(primary, claim, tidegate.ReasonStrong)
 	on(primary, claim, tidegate.ReasonStrong, unproven)
 	on(primary, tidegate.Causal, tidegate.ReasonNoSession)
@@ -72,7 +74,15 @@ func TestDecisions(t *testing.T) {
 	same(t, c, `
 		node_reads_total{cluster="main",node="p"} 11
 		node_reads_total{cluster="main",node="r1"} 5
-		read_retries_total{cluster="main"} 2
+		read_retries_total{cause="connection",cluster="main"} 2
+		read_retries_total{cause="not-replayed",cluster="main"} 2
+		read_retries_total{cause="pool",cluster="main"} 0
+		read_retries_total{cause="recovery-conflict",cluster="main"} 0
+		read_retries_total{cause="role",cluster="main"} 0
+		read_retries_total{cause="shutdown",cluster="main"} 0
+		read_retries_total{cause="stale-plan",cluster="main"} 0
+		read_retries_total{cause="unproven",cluster="main"} 0
+		read_retries_total{cause="unsupported",cluster="main"} 0
 		read_waits_total{cluster="main",role="none"} 1
 		read_waits_total{cluster="main",role="primary"} 1
 		read_waits_total{cluster="main",role="replica"} 1
@@ -192,7 +202,7 @@ func TestDecidedDoesNotAllocate(t *testing.T) {
 	for name, d := range map[string]tidegate.Decision{
 		"on a replica":        {Cluster: "main", Node: "r1", Role: tidegate.RoleReplica, Reason: tidegate.ReasonStayed},
 		"of a declared class": {Cluster: "main", Node: "r1", Role: tidegate.RoleReplica, Class: dashboard, Reason: tidegate.ReasonWithinBudget},
-		"that fell back":      {Cluster: "main", Node: "p", Role: tidegate.RolePrimary, Reason: tidegate.ReasonBehind, Waited: time.Millisecond, Retries: 1, Unproven: true},
+		"that fell back":      {Cluster: "main", Node: "p", Role: tidegate.RolePrimary, Reason: tidegate.ReasonBehind, Waited: time.Millisecond, Retries: 1, RetryCause: tidegate.RetryPool, Unproven: true},
 	} {
 		decided(ctx, d)
 		if n := testing.AllocsPerRun(1000, func() { decided(ctx, d) }); n != 0 {

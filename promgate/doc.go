@@ -30,8 +30,16 @@
 //	tidegate_reads_stale_total{cluster}                   answered beyond their budget, as their class allows
 //	tidegate_read_queue_seconds{cluster,role}             how long reads queued for room on the primary
 //	tidegate_reads_history_changed_total{cluster}         whose session's history could not be judged
-//	tidegate_read_retries_total{cluster}                  decided again after a node had failed the read
+//	tidegate_read_retries_total{cluster, cause}           decided again after an attempt had failed before its first row
 //	tidegate_shadow_reads_total{cluster, role, reason}    where reads would have gone under RolloutShadow
+//
+// The causes of a retry are those of tidegate.RetryCause: "connection", "shutdown" and
+// "pool" speak of a node or its pool; "recovery-conflict" of statements that are too long
+// for the replica's max_standby_streaming_delay; "not-replayed" of a migration that reads
+// were deployed before the replicas had it (see the SetFloor of a database); "unsupported"
+// of reads that belong to the primary; "stale-plan", "role" and "unproven" of connections
+// that changes have outlived. A decision after two attempts that got no connection counts
+// once, by the second; engine.Stats counts both.
 //
 // Of each probe. Probes follow each other faster while reads wait for a replica,
 // so these histograms weigh the moments in which it matters.

@@ -32,7 +32,7 @@ func (c *Collector) decided(_ context.Context, d tidegate.Decision) {
 		k.waitSeconds[role].Observe(d.Waited.Seconds())
 	}
 	if d.Retries > 0 {
-		k.retries.Inc()
+		k.retries[causeOf(d.RetryCause)].Inc()
 	}
 	if role == tidegate.RoleReplica {
 		return

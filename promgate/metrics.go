@@ -25,7 +25,7 @@ func newMetrics() metrics {
 		shed:           counter("reads_shed_total", "Reads that failed because no replica qualified and the primary had no room for them.", "cluster"),
 		stale:          counter("reads_stale_total", "Relaxed reads that were answered beyond their budget, as their class allows.", "cluster"),
 		historyChanged: counter("reads_history_changed_total", "Reads of sessions whose history could not be judged any more.", "cluster"),
-		retries:        counter("read_retries_total", "Decisions that were made again after a node had failed the read.", "cluster"),
+		retries:        counter("read_retries_total", "Decisions that were made again after an attempt of the read had failed, by why it had.", "cluster", "cause"),
 		shadow:         counter("shadow_reads_total", "Where reads would have gone without a wait while the rollout is shadow.", "cluster", "role", "reason"),
 		probes:         counter("probes_total", "Probes by their result.", "cluster", "node", "result"),
 		changes:        counter("changes_total", "Changes of roles, lives, reachability, histories, nodes and the rollout.", "cluster", "kind"),

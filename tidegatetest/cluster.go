@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,6 +42,9 @@ type Cluster struct {
 	nodes []*Node
 	data  store
 	looks looks
+
+	mu       sync.Mutex
+	suspects []tidegate.Suspect
 }
 
 // New returns a cluster whose router has looked at every node. It ends with t.
@@ -56,7 +61,8 @@ func New(t testing.TB, cfg Config) *Cluster {
 	}
 	c := &Cluster{t: t, f: fake.New(fake.Config{Replicas: cfg.Replicas}), looks: newLooks()}
 	gate, err := c.f.Open(t.Context(), fake.Options{Core: engine.Config{
-		Cluster: cfg.Name, Wait: cfg.Wait, Hooks: append([]tidegate.Hook{{Probed: c.looks.probed}}, cfg.Hooks...),
+		Cluster: cfg.Name, Wait: cfg.Wait, Suspects: true,
+		Hooks: append([]tidegate.Hook{{Probed: c.looks.probed, Suspected: c.suspected}}, cfg.Hooks...),
 	}})
 	if err != nil {
 		t.Fatalf("tidegatetest: %v", err)
@@ -67,6 +73,20 @@ func New(t testing.TB, cfg Config) *Cluster {
 		c.nodes = append(c.nodes, &Node{c: c, n: n})
 	}
 	return c
+}
+
+func (c *Cluster) suspected(_ context.Context, x tidegate.Suspect) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.suspects = append(c.suspects, x)
+}
+
+// Suspects returns the writes so far whose session had read from a replica before: each
+// is a place to look whether the write is based on the read.
+func (c *Cluster) Suspects() []tidegate.Suspect {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.suspects)
 }
 
 // Put writes a value through the primary. The context's session knows of it then.

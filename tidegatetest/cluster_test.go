@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -289,4 +290,25 @@ func TestProbeDoesNotWaitForTheDead(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A write after a read from a replica is a place to look at.
+func TestSuspects(t *testing.T) {
+	t.Parallel()
+	c := tidegatetest.New(t, tidegatetest.Config{})
+	ctx := tidegate.WithSession(t.Context(), tidegate.NewSession())
+	for i, want := range []int{0, 1} {
+		if err := c.Put(ctx, "stock", "5"); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Suspects(); len(got) != want {
+			t.Errorf("write %d: %+v", i, got)
+		}
+		if _, _, err := c.Get(ctx, tidegate.Causal, "stock"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := c.Suspects()[0]; !strings.Contains(got.Read, "TestSuspects (cluster_test.go:") || !strings.Contains(got.Write, "TestSuspects (cluster_test.go:") {
+		t.Errorf("%+v", got)
+	}
 }

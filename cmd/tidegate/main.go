@@ -20,9 +20,10 @@ const (
 )
 
 type commands struct {
-	Lab     labCommand     `cmd:"" help:"Compare routing strategies on a real PostgreSQL cluster, and check every read."`
-	Bench   benchCommand   `cmd:"" help:"Measure on real servers what routing costs."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Lab      labCommand      `cmd:"" help:"Compare routing strategies on a real PostgreSQL cluster, and check every read."`
+	Bench    benchCommand    `cmd:"" help:"Measure on real servers what routing costs."`
+	Throttle throttleCommand `cmd:"" help:"Wait until replicas are near enough for the next batch of a bulk job."`
+	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
 // streams are where a command writes. Stderr is a file because only a terminal

@@ -69,6 +69,8 @@ type Ledger struct {
 	// news counts what the session came to know that a report decided before does
 	// not cover; see Restart.
 	news uint64
+	// readSite is where the application has read from a replica last, if that is asked for.
+	readSite string
 	// patient allows causal reads to wait longer than their class says.
 	patient bool
 	inline  [tidegate.MaxSeen]entry
@@ -104,6 +106,20 @@ func (l *Ledger) Lock() { l.mu.Lock() }
 
 // Unlock ends a decision.
 func (l *Ledger) Unlock() { l.mu.Unlock() }
+
+// SetReadSite remembers where the application has read from a replica.
+func (l *Ledger) SetReadSite(site string) {
+	l.mu.Lock()
+	l.readSite = site
+	l.mu.Unlock()
+}
+
+// ReadSite returns what SetReadSite was told last.
+func (l *Ledger) ReadSite() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.readSite
+}
 
 // Nonce returns the session's nonce.
 func (l *Ledger) Nonce() uint64 { return l.nonce }

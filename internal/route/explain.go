@@ -26,27 +26,36 @@ type Verdict struct {
 // what the session requires as far as the table allows to say.
 func (r *Router) Explain(l *ledger.Ledger, class tidegate.Class) (tidegate.Position, []Verdict) {
 	t, now := r.facts.Table(), mono.Now()
-	n := need{relaxed: class.Need() == tidegate.NeedRelaxed}
+	n := need{relaxed: class.Need() == tidegate.NeedRelaxed, exclude: r.avoid(class), floor: r.floor.Load().in(t)}
 	n.oldest = oldest(class, now)
 	status := ledger.Settled
+	var required tidegate.Position
 	if l != nil {
 		var asks ledger.Asks
 		l.Lock()
 		try := l.Copy()
 		l.Unlock()
-		if try.Stay(t, 0) == freshness.NoNode {
+		if staying(try, t, &need{floor: n.floor}) == freshness.NoNode {
 			status = try.Settle(t, &asks)
 		}
-		n.mark = try.Mark()
+		required = try.Mark()
 		if !n.relaxed {
 			n.oldest = r.oldestFor(try)
 		}
 	}
+	n.mark = required
 	all := make([]Verdict, len(t.Nodes))
 	for i := range t.Nodes {
 		all[i] = r.verdict(t, i, &n, class, l, status, now)
 	}
-	return n.mark, all
+	return required, all
+}
+
+// ejectionWords say why a node is out.
+var ejectionWords = map[tidegate.EjectionReason]string{
+	tidegate.EjectionNone:    "comes back",
+	tidegate.EjectionLag:     "it was further behind than LongestLag or MostLag, and is not yet by half",
+	tidegate.EjectionFailing: "it did not answer probes, and has not been well for long enough since",
 }
 
 func (r *Router) verdict(t *freshness.Table, i int, n *need, class tidegate.Class, l *ledger.Ledger, status ledger.Status, now int64) Verdict {
@@ -77,8 +86,15 @@ func (r *Router) verdict(t *freshness.Table, i int, n *need, class tidegate.Clas
 		v.Why = "its timeline is not known and more than one history has been in sight; grant pg_monitor to the role, or restart with one history in sight"
 	case !x.Usable:
 		v.Why = "belongs to another history than the primary"
+	case n.exclude>>uint(i)&1 != 0:
+		e, _ := r.Ejected(i)
+		v.Why = fmt.Sprintf("is left out for %v: %s", time.Duration(now-e.Since).Round(time.Millisecond), ejectionWords[e.Why])
 	case class.Need() == tidegate.NeedCausal && l == nil:
 		v.Why = "no session: nothing can be proven for it"
+	case n.floor == beyondAll:
+		v.Why = "the floor of this process is not known yet in this history; a look at the primary is needed"
+	case !x.Applied.Covers(n.floor):
+		v.Why = fmt.Sprintf("has applied %v, less than the floor of this process, %v", x.Applied, n.floor)
 	case !n.relaxed && status == ledger.Changed:
 		v.Why = "what the session requires belongs to another history"
 	case !n.relaxed && status == ledger.Open:

@@ -82,10 +82,11 @@ func (r *Router) overloaded(tk *Ticket, w *waiter, queued time.Duration) error {
 	e := &tidegate.OverloadedError{Cluster: r.cfg.Cluster, Class: tk.Class, Queued: queued, RetryAfter: r.cfg.FallbackWait}
 	if l := tk.Ledger; l != nil && tk.Class.Need() == tidegate.NeedCausal {
 		l.Lock()
-		n := need{mark: l.Mark(), exclude: tk.exclude}
+		t := r.facts.Table()
+		n := need{mark: l.Mark().Join(r.floor.Load().in(t)), exclude: tk.out()}
 		l.Unlock()
 		now := mono.Now()
-		if best, eta := r.expected(r.facts.Table(), &n, now); best != freshness.NoNode {
+		if best, eta := r.expected(t, &n, now); best != freshness.NoNode {
 			e.RetryAfter = max(e.RetryAfter, time.Duration(eta-now))
 		}
 	}
@@ -110,7 +111,7 @@ func (r *Router) breach(ctx context.Context, tk *Ticket, w *waiter) error {
 
 // serveStale takes a replica whatever its age, and reports whether there is one.
 func (r *Router) serveStale(tk *Ticket, t *freshness.Table) bool {
-	node := r.spread(t, &need{relaxed: true, oldest: ageless, exclude: tk.exclude})
+	node := r.spread(t, &need{relaxed: true, oldest: ageless, exclude: tk.exclude | tk.avoid&^r.late.Load(), floor: r.floor.Load().in(t)})
 	if node == freshness.NoNode {
 		return false
 	}

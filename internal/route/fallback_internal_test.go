@@ -300,7 +300,7 @@ func TestSlotsAreNeverLost(t *testing.T) {
 				case 0:
 					c.router.Undo(tk)
 				case 1:
-					c.router.Failed(tk, true)
+					c.router.Failed(tk, tidegate.RetryConnection, true)
 					if c.router.Begin(ctx, tk) == nil {
 						c.router.Done(tk, mono.Now())
 					}

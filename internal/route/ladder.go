@@ -34,6 +34,7 @@ const (
 // to show what the session has seen; an error that wraps tidegate.ErrNotFresh,
 // or the context's.
 func (r *Router) Begin(ctx context.Context, tk *Ticket) error {
+	tk.avoid, tk.floor = r.avoid(tk.Class), r.floor.Load()
 	if p := r.rollout.Load(); tk.held != tidegate.ReasonNone || p != nil && r.hold(tk, *p) {
 		return r.primary(ctx, tk, tk.held, nil)
 	}
@@ -61,8 +62,8 @@ func (r *Router) Begin(ctx context.Context, tk *Ticket) error {
 func (r *Router) stay(tk *Ticket, t *freshness.Table) bool {
 	l := tk.Ledger
 	l.Lock()
-	node := l.Stay(t, tk.exclude)
-	if node == freshness.NoNode || r.Flying(node) > littleLoaded || l.Busy() {
+	node := l.Stay(t, tk.out())
+	if node == freshness.NoNode || r.Flying(node) > littleLoaded || l.Busy() || tk.floor != nil && !t.Nodes[node].Applied.Covers(tk.floor.in(t)) {
 		l.Unlock()
 		return false
 	}
@@ -83,7 +84,7 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 	for {
 		var asks ledger.Asks
 		t := r.facts.Table()
-		n := need{exclude: tk.exclude}
+		n := need{exclude: tk.out(), floor: tk.floor.in(t)}
 		l.Lock()
 		if w.asks == 0 {
 			home = l.Home(t) // before it is bounded and forgotten
@@ -121,7 +122,7 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 			return r.primary(ctx, tk, tidegate.ReasonPredicted, &w)
 		}
 		w.patience, w.due = 0, p.due
-		if w.asks < homeAsks && home != freshness.NoNode && t.Nodes[home].Usable && tk.exclude>>uint(home)&1 == 0 {
+		if w.asks < homeAsks && home != freshness.NoNode && t.Nodes[home].Usable && tk.out()>>uint(home)&1 == 0 {
 			asks.Nodes, w.patience = 1<<uint(home), homePatience
 		}
 		if !w.wait(ctx, t, &asks, p.limit) {
@@ -133,6 +134,7 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 			l.Unlock()
 			return r.primary(ctx, tk, tidegate.ReasonBehind, &w)
 		}
+		tk.floor = r.floor.Load()
 	}
 }
 
@@ -143,7 +145,7 @@ func (r *Router) beginRelaxed(ctx context.Context, tk *Ticket) error {
 	for {
 		var asks ledger.Asks
 		t := r.facts.Table()
-		n := need{relaxed: true, oldest: oldest(tk.Class, mono.Now()), exclude: tk.exclude}
+		n := need{relaxed: true, oldest: oldest(tk.Class, mono.Now()), exclude: tk.out(), floor: tk.floor.in(t)}
 		if node := r.spread(t, &n); node != freshness.NoNode {
 			if l := tk.Ledger; l != nil {
 				l.Lock()
@@ -166,6 +168,7 @@ func (r *Router) beginRelaxed(ctx context.Context, tk *Ticket) error {
 			}
 			return r.breach(ctx, tk, &w)
 		}
+		tk.floor = r.floor.Load()
 	}
 }
 

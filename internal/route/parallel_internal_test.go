@@ -75,7 +75,7 @@ func TestParallelReads(t *testing.T) {
 				}
 				switch i % 7 {
 				case 0:
-					r.Failed(tk, i%2 == 0)
+					r.Failed(tk, tidegate.RetryConnection, i%2 == 0)
 				case 1:
 					r.Undo(tk)
 				case 2:

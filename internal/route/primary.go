@@ -69,7 +69,7 @@ func (r *Router) prove(ctx context.Context, tk *Ticket, reason tidegate.Reason, 
 			r.facts.WantShown(shown)
 		}
 		if causal {
-			r.candidates(t, &need{exclude: tk.exclude}, &asks)
+			r.candidates(t, &need{exclude: tk.out()}, &asks)
 		}
 		if !w.wait(ctx, t, &asks, proofLimit) {
 			if err := ctx.Err(); err != nil {
@@ -123,7 +123,7 @@ func (r *Router) primaryProof(tk *Ticket, t *freshness.Table, causal bool, asks 
 // covers takes a replica that covers the settled mark, and reports whether there is
 // one. The ledger is locked.
 func (r *Router) covers(tk *Ticket, t *freshness.Table) bool {
-	n := need{mark: tk.Ledger.Mark(), oldest: r.oldestFor(tk.Ledger), exclude: tk.exclude}
+	n := need{mark: tk.Ledger.Mark().Join(r.floor.Load().in(t)), oldest: r.oldestFor(tk.Ledger), exclude: tk.out()}
 	i := r.spread(t, &n)
 	if i != freshness.NoNode {
 		r.take(tk, t, i, tidegate.ReasonCovered)

@@ -222,10 +222,10 @@ func TestHistoryChanged(t *testing.T) {
 				told := outcome{1, tidegate.ReasonHistoryChanged, true, 0}
 				tk := &Ticket{Class: class, Ledger: l}
 				c.begin(c.t.Context(), tk, told)
-				c.router.Retry(tk, false)
+				c.router.Retry(tk, tidegate.RetryConnection, false)
 				c.begin(c.t.Context(), tk, told)
 				// It is not answered: the next one has to tell.
-				c.router.Failed(tk, false)
+				c.router.Failed(tk, tidegate.RetryConnection, false)
 				tk = &Ticket{Class: class, Ledger: l}
 				c.begin(c.t.Context(), tk, told)
 				l.Reached(tk.Epoch, tidegate.At(100))

@@ -40,8 +40,8 @@ func (r *Router) reconsider(ctx context.Context, tk *Ticket, holds func(*freshne
 		}
 		asks := ledger.Asks{Nodes: 1 << uint(node)}
 		if n.Err != nil || n.Obs == nil || r.slots[node].node.Load() != tk.at || !w.wait(ctx, t, &asks, limit) {
-			tk.exclude |= 1 << uint(node)
-			tk.retries++
+			r.leave(tk, node, role)
+			r.retried(tk, tidegate.RetryUnproven)
 			return false
 		}
 	}
@@ -58,7 +58,7 @@ func (r *Router) again(tk *Ticket, t *freshness.Table, node int, role tidegate.R
 		r.enter(tk)
 		return true
 	}
-	only := need{exclude: ^(uint64(1) << uint(node))}
+	only := need{exclude: ^(uint64(1) << uint(node)), floor: r.floor.Load().in(t)}
 	if tk.Class.Need() == tidegate.NeedRelaxed {
 		only.relaxed, only.oldest = true, oldest(tk.Class, mono.Now())
 		stale := tk.stale
@@ -102,6 +102,3 @@ func (r *Router) Soon(l *ledger.Ledger) uint64 {
 	r.candidates(t, &need{}, &asks)
 	return asks.Nodes
 }
-
-// Retries returns how many nodes have failed the ticket's read.
-func (tk *Ticket) Retries() int { return tk.retries }

@@ -3,6 +3,7 @@ package route
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func TestFailedReadGoesElsewhere(t *testing.T) {
 							break
 						}
 						c.made()
-						c.router.Failed(tk, sent)
+						c.router.Failed(tk, tidegate.RetryShutdown, sent)
 						if d := c.made(); len(d) != 1 || d[0] != (demand{tk.Node, 0}) {
 							t.Errorf("asks for %v, want a look at the node at once", d)
 						}
@@ -59,7 +60,7 @@ func TestFailedReadGoesElsewhere(t *testing.T) {
 					if d := c.router.Decision(tk); d.Role != tidegate.RolePrimary || d.Reason != tidegate.ReasonReplicaFailed || d.Retries != 2 || d.Unproven {
 						t.Errorf("%v", d)
 					}
-					c.router.Failed(tk, sent)
+					c.router.Failed(tk, tidegate.RetryShutdown, sent)
 					if c.router.Begin(c.t.Context(), tk) == nil {
 						t.Error("nobody is left, and the read goes somewhere")
 					}
@@ -81,7 +82,7 @@ func TestRetryMayGoToTheSameNode(t *testing.T) {
 			if err := c.router.Begin(c.t.Context(), tk); err != nil || tk.Node != 1 {
 				t.Fatalf("%v: %+v", err, tk)
 			}
-			c.router.Retry(tk, false)
+			c.router.Retry(tk, tidegate.RetryConnection, false)
 		}
 		if tk.Retries() != 3 || len(c.made()) != 3 {
 			t.Errorf("%+v", tk)
@@ -99,7 +100,7 @@ func TestFailToPrimary(t *testing.T) {
 			if err := c.router.Begin(c.t.Context(), tk); err != nil || tk.Role != tidegate.RoleReplica {
 				t.Fatalf("%v: %+v", err, tk)
 			}
-			c.router.FailToPrimary(tk)
+			c.router.FailToPrimary(tk, tidegate.RetryNotReplayed)
 			c.tick()
 			c.look(0, 1, 2)
 			c.begin(c.t.Context(), tk, outcome{0, tidegate.ReasonReplicaFailed, false, 0})
@@ -120,7 +121,7 @@ func TestAttemptsShareTheWait(t *testing.T) {
 			tk := &Ticket{Class: class, Ledger: session(200)}
 			for range 3 {
 				c.begin(c.t.Context(), tk, outcome{0, tidegate.ReasonBehind, false, 20 * ms})
-				c.router.Retry(tk, false)
+				c.router.Retry(tk, tidegate.RetryConnection, false)
 			}
 		})
 	}
@@ -134,7 +135,7 @@ func TestAgeIsNotThatOfAFailedAttempt(t *testing.T) {
 		if err := c.router.Begin(c.t.Context(), tk); err != nil || tk.current == 0 {
 			t.Fatalf("%v: %+v", err, tk)
 		}
-		c.router.FailToPrimary(tk)
+		c.router.FailToPrimary(tk, tidegate.RetryNotReplayed)
 		c.begin(c.t.Context(), tk, outcome{0, tidegate.ReasonReplicaFailed, true, time.Second})
 		if d := c.router.Decision(tk); d.StalenessKnown {
 			t.Errorf("%v", d)
@@ -148,7 +149,7 @@ func TestUnprovenAttemptIsNotReportedLater(t *testing.T) {
 	inBubble(t, 2, func(c *cluster) {
 		tk := &Ticket{Ledger: hasRead(110)}
 		c.begin(c.t.Context(), tk, outcome{0, tidegate.ReasonBehind, true, 1020 * ms})
-		c.router.Failed(tk, false)
+		c.router.Failed(tk, tidegate.RetryConnection, false)
 		c.apply(110, 1)
 		c.begin(c.t.Context(), tk, outcome{1, tidegate.ReasonCovered, false, 1020 * ms})
 	})
@@ -233,4 +234,82 @@ func TestSoon(t *testing.T) {
 	if got := r.Soon(tk.Ledger); got != 0b0110 {
 		t.Errorf("its home cannot be used: %b", got)
 	}
+}
+
+// What two replicas could not do is the primary's; only without one in sight the others
+// are tried too.
+func TestTwoReplicasFailThenThePrimary(t *testing.T) {
+	t.Parallel()
+	for _, class := range []tidegate.Class{tidegate.Causal, anyAge} {
+		for name, primary := range map[string]bool{"a primary": true, "no primary": false} {
+			t.Run(class.Name()+", "+name, func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, 4, func(c *cluster) {
+					c.proven = tidegate.At(100)
+					if !primary {
+						c.lose(0)
+					}
+					tk := &Ticket{Class: class, Ledger: session(80)}
+					var roles []tidegate.Role
+					for range 3 {
+						if err := c.router.Begin(c.t.Context(), tk); err != nil {
+							t.Fatal(err)
+						}
+						roles = append(roles, tk.Role)
+						c.router.Failed(tk, tidegate.RetryShutdown, false)
+					}
+					last := tidegate.RoleReplica
+					if primary {
+						last = tidegate.RolePrimary
+					}
+					if want := []tidegate.Role{tidegate.RoleReplica, tidegate.RoleReplica, last}; !slices.Equal(roles, want) {
+						t.Errorf("went to %v, want %v", roles, want)
+					}
+					c.idle()
+				})
+			})
+		}
+	}
+}
+
+// Each retry is counted by its cause, and the decision that follows names it.
+func TestRetriesAreCountedByCause(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 3, func(c *cluster) {
+		c.proven = tidegate.At(100)
+		tk := &Ticket{Ledger: session(80)}
+		begin := func(want tidegate.RetryCause) {
+			t.Helper()
+			if err := c.router.Begin(c.t.Context(), tk); err != nil {
+				t.Fatal(err)
+			}
+			if d := c.router.Decision(tk); d.RetryCause != want {
+				t.Errorf("%v, want the cause %v", d, want)
+			}
+		}
+		begin(tidegate.RetryNone)
+		c.router.Retry(tk, tidegate.RetryRecoveryConflict, false)
+		begin(tidegate.RetryRecoveryConflict)
+		c.router.Failed(tk, tidegate.RetryNone, false) // an adapter that knows no better
+		begin(tidegate.RetryConnection)
+		if c.router.Reconsider(c.t.Context(), tk, never) {
+			t.Fatal("admitted")
+		}
+		begin(tidegate.RetryUnproven)
+		c.router.Retry(tk, 250, false)
+		begin(tidegate.RetryConnection)
+		c.router.FailToPrimary(tk, tidegate.RetryNotReplayed)
+		begin(tidegate.RetryNotReplayed)
+		c.router.Done(tk, mono.Now())
+		c.idle()
+		want := map[tidegate.RetryCause]uint64{tidegate.RetryConnection: 2, tidegate.RetryRecoveryConflict: 1, tidegate.RetryUnproven: 1, tidegate.RetryNotReplayed: 1}
+		for i := range tidegate.RetryCauses {
+			if got := c.router.Stats().Retries[i].Load(); got != want[tidegate.RetryCause(i)] {
+				t.Errorf("%v was counted %d times, want %d", tidegate.RetryCause(i), got, want[tidegate.RetryCause(i)])
+			}
+		}
+		if tk.Retries() != 5 {
+			t.Errorf("%d retries", tk.Retries())
+		}
+	})
 }

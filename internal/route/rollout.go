@@ -62,12 +62,12 @@ func (r *Router) look(tk *Ticket) {
 		reason = tidegate.ReasonNoReplica
 	}
 	if l := tk.Ledger; tk.Class.Need() == tidegate.NeedRelaxed {
-		n := need{relaxed: true, oldest: oldest(tk.Class, mono.Now())}
+		n := need{relaxed: true, oldest: oldest(tk.Class, mono.Now()), floor: tk.floor.in(t)}
 		if node = r.spread(t, &n); node != freshness.NoNode {
 			reason = tidegate.ReasonWithinBudget
 		}
 	} else {
-		var n need
+		n := need{floor: tk.floor.in(t)}
 		l.Lock()
 		if i, why, status := r.pickCausal(l, t, &n, &asks); i != freshness.NoNode || status == ledger.Changed {
 			node, reason = i, why

@@ -46,9 +46,12 @@ type Config struct {
 	// ProofWait bounds the wait for a proof that the primary shows what the
 	// session has seen; the caller's deadline clips it.
 	ProofWait time.Duration
-	// LongestLag is how old a replica's state may be for a session that has no mark.
-	// Zero means any age.
+	// LongestLag is how old a replica's state may be for a session that has no mark, and
+	// at all. Zero or less means any age.
 	LongestLag time.Duration
+	// MostLag is how far a replica may be behind, in the engine's unit. Zero means any
+	// distance.
+	MostLag uint64
 	// Fallbacks bounds the reads that are on the primary for want of a replica. Zero
 	// means no bound.
 	Fallbacks int
@@ -71,7 +74,7 @@ type Facts interface {
 // different sessions share for writing.
 type slot struct {
 	flying atomic.Int64
-	weight atomic.Int64
+	weight atomic.Int64 // times fullWeight
 	hash   atomic.Uint64
 	node   atomic.Pointer[Node]
 	local  atomic.Bool // in the router's zone, or the router has none
@@ -85,9 +88,15 @@ type Router struct {
 	rollout atomic.Pointer[tidegate.Rollout] // nil routes all
 	// fallbacks is nil without a bound.
 	fallbacks *limiter
-	slots     [MaxNodes]slot
-	_         [64]byte // what is above is only read
-	stats     Stats
+	// outs and late are bit sets of the nodes that are out, and of those that are for
+	// their lag. They are not beside what is written all the time.
+	outs, late atomic.Uint64
+	floor      atomic.Pointer[floor] // nil is none
+	slots      [MaxNodes]slot
+	_          [64]byte // what is above is only read
+	ejection   ejection
+	floors     floors
+	stats      Stats
 }
 
 // Stats counts what happened to reads since the start.
@@ -104,6 +113,8 @@ type Stats struct {
 	// Queued counts reads that waited for room on the primary, Shed those of them that
 	// got none, Stale relaxed reads that were answered beyond their budget.
 	Queued, Shed, Stale atomic.Uint64
+	// Retries counts attempts after which a read began again, by what had failed them.
+	Retries [tidegate.RetryCauses]atomic.Uint64
 }
 
 // New returns a router over the facts.
@@ -122,7 +133,10 @@ func New(cfg Config, facts Facts) *Router {
 // on, and are counted as this one's until they end.
 func (r *Router) Set(i int, n Node) {
 	s := &r.slots[i]
-	s.weight.Store(int64(n.Weight))
+	if was := s.node.Load(); was == nil || was.Of != n.Of {
+		r.reset(i)
+	}
+	s.weight.Store(int64(n.Weight) * fullWeight)
 	s.hash.Store(hashName(n.Name))
 	s.local.Store(r.cfg.Zone == "" || n.Zone == r.cfg.Zone)
 	s.node.Store(&n)
@@ -157,6 +171,8 @@ func mix(x uint64) uint64 {
 type need struct {
 	relaxed bool
 	mark    tidegate.Position
+	// floor is a part of mark, also for relaxed reads, which have no other.
+	floor tidegate.Position
 	// oldest is when the replica must be current at least. It is ageless where any age
 	// will do; zero, for causal reads, asks for nothing.
 	oldest  int64
@@ -184,7 +200,7 @@ func (r *Router) eligible(t *freshness.Table, i int, n *need) bool {
 		return false
 	}
 	if n.relaxed {
-		return within(x, n.oldest)
+		return x.Applied.Covers(n.floor) && within(x, n.oldest)
 	}
 	return x.Applied.Covers(n.mark) && (n.oldest == 0 || within(x, n.oldest))
 }
@@ -307,27 +323,39 @@ func (r *Router) crowded(t *freshness.Table, i int, n *need) bool {
 	return false
 }
 
+// staying returns where the session can stay: what it has covers its own mark, and has to
+// have the floor, too. The ledger is locked.
+func staying(l *ledger.Ledger, t *freshness.Table, n *need) int {
+	i := l.Stay(t, n.exclude)
+	if i != freshness.NoNode && !t.Nodes[i].Applied.Covers(n.floor) {
+		return freshness.NoNode
+	}
+	return i
+}
+
 // pickCausal picks for a causal read, or says what is missing. The ledger is
 // locked.
 func (r *Router) pickCausal(l *ledger.Ledger, t *freshness.Table, n *need, asks *ledger.Asks) (int, tidegate.Reason, ledger.Status) {
 	// Staying asks for nothing and changes no token.
-	n.mark = l.Mark()
-	stay := l.Stay(t, n.exclude)
+	n.mark = l.Mark().Join(n.floor)
+	stay := staying(l, t, n)
 	if stay != freshness.NoNode && (r.Flying(stay) <= littleLoaded || !r.crowded(t, stay, n)) {
 		return stay, tidegate.ReasonStayed, ledger.Settled
 	}
 	fresh := l.Fresh()
-	n.oldest = r.oldestFor(l)
+	if fresh {
+		n.oldest = r.oldestFor(l)
+	}
 	status := l.Settle(t, asks)
 	if status == ledger.Changed {
 		return freshness.NoNode, tidegate.ReasonHistoryChanged, status
 	}
-	n.mark = l.Mark()
+	n.mark = l.Mark().Join(n.floor)
 	i := freshness.NoNode
 	switch {
 	case status == ledger.Open && stay == freshness.NoNode:
 		// The one entry that is left open may be where the session can stay.
-		stay = l.Stay(t, n.exclude)
+		stay = staying(l, t, n)
 	case status == ledger.Open && n.leave:
 		return freshness.NoNode, tidegate.ReasonBehind, status
 	case status == ledger.Open:

@@ -41,9 +41,14 @@ type Ticket struct {
 	news     uint64 // of the session, when that was decided
 	waited   int64
 	retries  int
-	exclude  uint64
-	pinned   bool // to the primary
-	rolled   bool // the rollout has been asked
+	exclude  uint64 // nodes that have failed the read
+	avoid    uint64 // replicas that are out
+	floor    *floor // when the decision began, or began anew
+	pinned   bool   // to the primary
+	rolled   bool   // the rollout has been asked
+	// cause is of the last of the retries, and replicas is how many replicas have failed.
+	cause    tidegate.RetryCause
+	replicas uint8
 	// held is why the rollout keeps the read on the primary, if it does.
 	held tidegate.Reason
 	// shadow is where a held read would have gone, and why.
@@ -54,11 +59,14 @@ type Ticket struct {
 	entered      bool // in the ledger, on the primary
 }
 
+// out returns the nodes that the read does not use as replicas.
+func (tk *Ticket) out() uint64 { return tk.exclude | tk.avoid }
+
 // Decision returns what was decided.
 func (r *Router) Decision(tk *Ticket) tidegate.Decision {
 	d := tidegate.Decision{
 		Cluster: r.cfg.Cluster, Class: tk.Class, Role: tk.Role, Reason: tk.reason, Waited: time.Duration(tk.waited),
-		Required: tk.required, Unproven: tk.unproven, Stale: tk.stale, Queued: time.Duration(tk.queued), Retries: tk.retries,
+		Required: tk.required, Unproven: tk.unproven, Stale: tk.stale, Queued: time.Duration(tk.queued), Retries: tk.retries, RetryCause: tk.cause,
 	}
 	if tk.Role != tidegate.RoleUnknown {
 		d.Node = tk.at.Name
@@ -166,32 +174,4 @@ func (r *Router) Undo(tk *Ticket) {
 		tk.noted = false
 		tk.Ledger.Undo(tk.Life)
 	}
-}
-
-// Retry ends an attempt that failed before the first row for a reason that need
-// not be the node's.
-func (r *Router) Retry(tk *Ticket, sent bool) {
-	if sent {
-		r.Done(tk, mono.Now())
-	} else {
-		r.Undo(tk)
-	}
-	tk.retries++
-	r.facts.Demand(tk.Node, mono.Now())
-}
-
-// FailToPrimary ends an attempt that a replica cannot serve; the next Begin goes
-// to the primary.
-func (r *Router) FailToPrimary(tk *Ticket) {
-	r.Done(tk, mono.Now())
-	tk.retries++
-	tk.pinned = true
-}
-
-// Failed ends a read that its node failed before the first row; the next
-// [Router.Begin] goes elsewhere. sent tells that the statement may have reached
-// the node.
-func (r *Router) Failed(tk *Ticket, sent bool) {
-	tk.exclude |= 1 << uint(tk.Node)
-	r.Retry(tk, sent)
 }

@@ -27,7 +27,7 @@ func asTheReference(d *desk) {
 	names := []string{"never"}
 	marker := func() string { return fmt.Sprint("m", r.IntN(4)) }
 	var whole, marked, overflowed int
-	for step := range 900 {
+	for step := range 2400 {
 		key := fmt.Sprint("k", r.IntN(2))
 		var did string
 		switch u := r.IntN(100); {
@@ -48,7 +48,7 @@ func asTheReference(d *desk) {
 			s := tidegate.Saving{Add: tidegate.KeptToken{Name: name(step), Token: token(step)}}
 			for range r.IntN(3) {
 				// Less is forgotten than added, so that it overflows at times.
-				s.Forget = append(s.Forget, names[max(0, len(names)-1-r.IntN(60))])
+				s.Forget = append(s.Forget, names[max(0, len(names)-1-r.IntN(150))])
 			}
 			for range r.IntN(3) {
 				s.Clear = append(s.Clear, marker())

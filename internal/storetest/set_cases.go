@@ -124,17 +124,17 @@ func overflow(d *desk) {
 	if kept := d.load("k", ""); len(kept.Tokens) != tidegate.MaxKept || kept.Birth != b {
 		d.errorf("%d tokens are kept of %d, or the entry is another", len(kept.Tokens), tidegate.MaxKept)
 	}
-	d.save("k", b, 100, nil)
-	after := d.expect("after one more", "k", false, 100)
+	d.save("k", b, 1000, nil)
+	after := d.expect("after one more", "k", false, 1000)
 	if after == b {
 		d.errorf("the entry that kept the new token only has the old birth")
 	}
-	d.save("k", b, 101, nil)
-	d.expect("after a save of the old birth", "k", false, 100, 101)
-	d.save("k", after, 102, nil)
-	d.expect("after a save of the new birth, with a marker from before", "k", false, 100, 101, 102)
-	d.save("k", "", 103, nil, "m")
-	d.expect("after the marker was cleared", "k", true, 100, 101, 102, 103)
+	d.save("k", b, 1001, nil)
+	d.expect("after a save of the old birth", "k", false, 1000, 1001)
+	d.save("k", after, 1002, nil)
+	d.expect("after a save of the new birth, with a marker from before", "k", false, 1000, 1001, 1002)
+	d.save("k", "", 1003, nil, "m")
+	d.expect("after the marker was cleared", "k", true, 1000, 1001, 1002, 1003)
 }
 
 func roomAtTheLimit(d *desk) {
@@ -146,13 +146,13 @@ func roomAtTheLimit(d *desk) {
 	}
 	d.save("k", b, 1, nil)
 	d.expect("after one that was repeated", "k", true, all...)
-	d.save("k", b, 50, []int{0})
-	after := d.expect("after one was replaced", "k", true, append(all[1:], 50)...)
+	d.save("k", b, 500, []int{0})
+	after := d.expect("after one was replaced", "k", true, append(all[1:], 500)...)
 	if after != b {
 		d.errorf("there was room, and the entry is another")
 	}
-	d.save("k", b, 51, []int{98, 99})
-	d.expect("after one that replaces what is not there", "k", false, 51)
+	d.save("k", b, 501, []int{998, 999})
+	d.expect("after one that replaces what is not there", "k", false, 501)
 }
 
 func keysDoNotMix(d *desk) {

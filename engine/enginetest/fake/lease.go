@@ -53,7 +53,7 @@ func (l *lease) acquire(ctx context.Context) error {
 	if c.role == tidegate.RolePrimary && !l.read.Primary() {
 		// The server was promoted and its connections live on.
 		g.core.Suspect(l.read.Node())
-		g.core.Fail(&l.read, false)
+		g.core.Fail(&l.read, tidegate.RetryRole, false)
 		p.release(c)
 		return errUnproven
 	}
@@ -85,9 +85,9 @@ func (l *lease) failed(ctx context.Context, sent bool) {
 	case ctx.Err() != nil:
 		core.End(&l.read)
 	case l.read.Primary():
-		core.Retry(&l.read, sent)
+		core.Retry(&l.read, tidegate.RetryConnection, sent)
 	default:
-		core.Fail(&l.read, sent)
+		core.Fail(&l.read, tidegate.RetryConnection, sent)
 	}
 }
 
