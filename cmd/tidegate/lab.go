@@ -18,23 +18,27 @@ import (
 )
 
 type labCommand struct {
-	Scenario   string        `default:"lag-spike" help:"What goes wrong, by its name above."`
-	Strategies names         `placeholder:"NAMES" help:"What to compare, one after another, by the names above; or all: ${strategies}."`
-	Carrier    string        `placeholder:"NAME" help:"Send the requests over HTTP, through a balancer to the instances, and carry tidegate's sessions so: ${carriers}."`
-	Missing    string        `default:"catch-up" help:"What a known client without a token gets: catch-up, it sees all that is committed by now; or fresh, it is taken for somebody new, and the run shows what that breaks."`
-	Instances  int           `default:"2" help:"Application instances; sessions hop between them."`
-	Sessions   int           `default:"32" help:"Sessions, each a user who writes one row and reads all."`
-	Rate       float64       `default:"1000" help:"Reads per second of all sessions together, whatever the answers take."`
-	Writes     float64       `default:"0.2" help:"Part of the operations that are writes, 0 to 0.5."`
-	Strong     float64       `default:"0" help:"Part of the reads that must have the newest answer, 0 to 1."`
-	Replicas   int           `default:"2" help:"Streaming replicas."`
-	Duration   time.Duration `default:"20s" help:"How long each strategy serves."`
-	Seed       uint64        `default:"1" help:"The same seed makes the same load."`
-	Wait       time.Duration `default:"0s" help:"How long tidegate's reads may wait for a replica; 0s is the library's default."`
-	ApplyDelay time.Duration `default:"25ms" help:"How late the replicas apply in slow-standby-apply."`
-	JSON       bool          `name:"json" help:"Print one JSON object and nothing else."`
-	PGBin      string        `name:"pg-bin" placeholder:"DIR" help:"Folder of PostgreSQL's server programs, if not in TIDEGATE_PG_BIN, PATH or a usual folder."`
-	KeepLogs   string        `placeholder:"DIR" help:"Copy the servers' logs to this folder."`
+	Scenario      string        `default:"lag-spike" help:"What goes wrong, by its name above."`
+	Strategies    names         `placeholder:"NAMES" help:"What to compare, one after another, by the names above; or all: ${strategies}."`
+	Carrier       string        `placeholder:"NAME" help:"Send the requests over HTTP, through a balancer to the instances, and carry tidegate's sessions so: ${carriers}."`
+	Missing       string        `default:"catch-up" help:"What a known client without a token gets: catch-up, it sees all that is committed by now; or fresh, it is taken for somebody new, and the run shows what that breaks."`
+	Instances     int           `default:"2" help:"Application instances; sessions hop between them."`
+	Sessions      *int          `help:"Sessions, each a user who writes one row and reads all; 32, or more in scenarios that need them."`
+	Rate          *float64      `help:"Reads per second of all sessions together, whatever the answers take; 1000, or less in scenarios that need it."`
+	Writes        float64       `default:"0.2" help:"Part of the operations that are writes, 0 to 0.5."`
+	Strong        float64       `default:"0" help:"Part of the reads that must have the newest answer, 0 to 1."`
+	Replicas      int           `default:"2" help:"Streaming replicas."`
+	Duration      time.Duration `default:"20s" help:"How long each strategy serves."`
+	Seed          uint64        `default:"1" help:"The same seed makes the same load."`
+	Wait          time.Duration `default:"0s" help:"How long tidegate's reads may wait for a replica; 0s is the library's default."`
+	ApplyDelay    time.Duration `default:"25ms" help:"How late the replicas apply in slow-standby-apply."`
+	PrimarySlots  int           `default:"0" help:"How many statements the primary serves at once, each for --primary-cost; 0 is what the scenario says."`
+	PrimaryCost   time.Duration `default:"0s" help:"How long each of them holds its slot; 0s is what the scenario says."`
+	ReplicaCost   time.Duration `default:"0s" help:"How long a replica takes for each read; 0s is what the scenario says."`
+	FallbackReads int           `default:"0" help:"How many of an instance's reads tidegate lets be on the primary for want of a replica; 0 is the library's default."`
+	JSON          bool          `name:"json" help:"Print one JSON object and nothing else."`
+	PGBin         string        `name:"pg-bin" placeholder:"DIR" help:"Folder of PostgreSQL's server programs, if not in TIDEGATE_PG_BIN, PATH or a usual folder."`
+	KeepLogs      string        `placeholder:"DIR" help:"Copy the servers' logs to this folder."`
 }
 
 // Help is what tidegate lab --help adds.
@@ -59,6 +63,11 @@ func (labCommand) Help() string {
 			fmt.Fprintf(&b, "  %-18s %s\n", s.Name, strings.Join(s.Strategies, ", "))
 		}
 	}
+	b.WriteString("\nVariants of tidegate with another limit of what falls back to the primary:\n")
+	for _, s := range strategy.Limits() {
+		fmt.Fprintf(&b, "  %-18s %s\n", s.Name(), s.About())
+	}
+	b.WriteString(capacityHelp())
 	b.WriteString("\nCarriers (--carrier):\n")
 	for _, c := range carrier.All() {
 		fmt.Fprintf(&b, "  %-18s %s\n", c.Name, c.About)
@@ -84,8 +93,9 @@ func labVars() kong.Vars {
 func (c *labCommand) config() lab.Config {
 	cfg := lab.Config{
 		Scenario: c.Scenario, Carrier: c.Carrier, Missing: c.Missing,
-		Instances: c.Instances, Sessions: c.Sessions, Rate: c.Rate, Writes: c.Writes,
+		Instances: c.Instances, Sessions: c.sessions(), Rate: c.rate(), Writes: c.Writes,
 		Replicas: c.Replicas, Duration: c.Duration, Seed: c.Seed,
+		PrimarySlots: c.PrimarySlots, PrimaryCost: c.PrimaryCost, ReplicaCost: c.ReplicaCost, FallbackReads: c.FallbackReads,
 		Strong: c.Strong, ApplyDelay: c.ApplyDelay, Wait: c.Wait, PGBin: c.PGBin, KeepLogs: c.KeepLogs,
 	}
 	cfg.Strategies = c.strategies(cfg.CarrierName() != "")
@@ -149,6 +159,9 @@ func (c *labCommand) print(std streams, result *report.Result, verdict *report.V
 		cfg := c.config()
 		fmt.Fprintf(std.out, "Scenario %s on PostgreSQL %s with %d replicas: %v, seed %d.\n",
 			result.Scenario, result.ServerVersion, result.Replicas, cfg.Load(), result.Seed)
+		if p := cfg.Primary(); p.Cost > 0 {
+			fmt.Fprintf(std.out, "The primary serves %v.\n", p)
+		}
 		if result.Carrier != "" {
 			fmt.Fprintf(std.out, "Requests by HTTP through a balancer, sessions carried by %s; a known client without a token: %s.\n",
 				result.Carrier, result.Missing)
@@ -163,6 +176,7 @@ func terms(cfg *lab.Config, interrupted bool) report.Terms {
 	t := report.Terms{Danger: true, Interrupted: interrupted, Forgets: cfg.Fresh()}
 	if s, err := fault.Find(cfg.Scenario); err == nil {
 		t.Opportunities, t.Errors = s.Wanted(cfg.Duration), s.Errors
+		t.Sheds, t.Conflicts = s.Sheds || cfg.PrimarySlots > 0, s.Conflicts
 	}
 	return t
 }

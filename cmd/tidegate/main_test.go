@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,13 +76,13 @@ func labHelp() []string {
 	for _, s := range fault.All() {
 		says = append(says, "  "+s.Name+" ", s.About)
 	}
-	for _, s := range append(strategy.All(), strategy.Carriers()...) {
+	for _, s := range slices.Concat(strategy.All(), strategy.Carriers(), strategy.Limits()) {
 		says = append(says, "  "+s.Name()+" ", s.About())
 	}
 	for _, c := range carrier.All() {
 		says = append(says, "  "+c.Name+" ", c.About)
 	}
-	says = append(says, "--carrier", "--missing", "so: header, cookie, redis, event.")
+	says = append(says, "--primary-slots", "so 250 a second", "--carrier", "--missing", "so: header, cookie, redis, event.")
 	return says
 }
 
@@ -91,6 +92,8 @@ func TestLabChoosesStrategies(t *testing.T) {
 	for _, c := range []struct{ scenario, carrier, strategies, want string }{
 		{"lag-spike", "", "", "round-robin,tidegate"},
 		{"kill-replica", "", "", "remote-apply,tidegate"},
+		{"stampede", "", "", "tidegate,tidegate-unlimited"},
+		{"stampede", "header", "", "tidegate"},
 		{"deploy", "", "", "tidegate,tidegate-memory,tidegate-amnesia"},
 		{"deploy", "", "sticky", "sticky"},
 		{"steady", "", "all", "primary-only,round-robin,sticky,probe-per-read,remote-apply,tidegate"},
@@ -108,6 +111,31 @@ func TestLabChoosesStrategies(t *testing.T) {
 		}
 		if got := strings.Join(cmd.config().Strategies, ","); got != c.want {
 			t.Errorf("%s with --strategies %q: got %s, want %s", c.scenario, c.strategies, got, c.want)
+		}
+	}
+}
+
+// A scenario has its own load when nobody says.
+func TestLabChoosesTheLoad(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string][2]float64{
+		"":                                       {32, 1000},
+		"--scenario stampede":                    {256, 400},
+		"--scenario stampede --rate 50":          {256, 50},
+		"--scenario stampede --sessions 8":       {8, 400},
+		"--scenario steady --sessions 0":         {0, 1000},
+		"--scenario flood --rate 7 --sessions 3": {3, 7},
+	} {
+		var c commands
+		parser, err := kong.New(&c, labVars())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parser.Parse(append([]string{"lab"}, strings.Fields(args)...)); err != nil {
+			t.Fatal(err)
+		}
+		if cfg := c.Lab.config(); float64(cfg.Sessions) != want[0] || cfg.Rate != want[1] {
+			t.Errorf("%s: %d sessions, %v reads/s", args, cfg.Sessions, cfg.Rate)
 		}
 	}
 }
@@ -141,6 +169,10 @@ func TestUsageErrors(t *testing.T) {
 		{"lab --carrier header --strategies sticky", "--strategies", "choose from primary-only,round-robin,remote-apply,tidegate"},
 		{"lab --missing fresh", "--missing", "name a --carrier"},
 		{"lab --carrier header --missing stale", "--missing", "choose one of catch-up, fresh"},
+		{"lab --primary-slots 2", "--primary-slots", "give --primary-slots and --primary-cost"},
+		{"lab --primary-slots 2 --primary-cost 1h", "--primary-cost", "leave it out"},
+		{"lab --scenario ddl --primary-slots 2 --primary-cost 1ms", "--scenario", "leave out --primary-slots"},
+		{"lab --fallback-reads=-1", "--fallback-reads", "leave it out"},
 		{"lab --seed -1", "--seed", "see tidegate lab --help"},
 		{"lab --scenario flood", "--scenario", "lag-spike"},
 		{"lab --strategies coin-toss", "--strategies", "round-robin"},

@@ -47,6 +47,16 @@ type Config struct {
 	ApplyDelay time.Duration
 	// Wait is how long a causal read of tidegate may wait; 0: its default.
 	Wait time.Duration
+	// PrimarySlots and PrimaryCost are what the primary can do for the application: see
+	// [fault.Capacity]. Zero, both of them: what the scenario says.
+	PrimarySlots int
+	PrimaryCost  time.Duration
+	// ReplicaCost is how long a replica takes for a read of the application. Zero: what the
+	// scenario says.
+	ReplicaCost time.Duration
+	// FallbackReads bounds tidegate's reads that are on the primary for want of a replica,
+	// of each instance; 0: its default.
+	FallbackReads int
 	// Carrier is how sessions travel by HTTP, by name. Empty means not at all, or by
 	// header in a scenario that needs clients.
 	Carrier string
@@ -77,6 +87,9 @@ const (
 	maxReplicas  = 8
 	maxDuration  = time.Hour
 	maxDelay     = time.Minute
+	maxSlots     = 1000
+	maxCost      = time.Second
+	maxFallbacks = 10_000
 )
 
 // Validate returns a *[UsageError] for the first field that makes no sense.
@@ -118,11 +131,49 @@ func (c *Config) Validate() error {
 		return bad("strong", "leave it out for none", "%v is not from 0 to 1", c.Strong)
 	case c.ApplyDelay < time.Millisecond || c.ApplyDelay > maxDelay:
 		return bad("apply-delay", "the default is 25ms", "%v is not from 1ms to %v", c.ApplyDelay, maxDelay)
+	case (c.PrimarySlots == 0) != (c.PrimaryCost == 0):
+		return bad("primary-slots", "give --primary-slots and --primary-cost, or leave both out", "there are %d of %v, and one without the other is no capacity", c.PrimarySlots, c.PrimaryCost)
+	case c.PrimarySlots < 0 || c.PrimarySlots > maxSlots:
+		return bad("primary-slots", "leave it out for what the scenario says", "%d is not from 1 to %d", c.PrimarySlots, maxSlots)
+	case c.PrimaryCost < 0 || c.PrimaryCost > maxCost:
+		return bad("primary-cost", "leave it out for what the scenario says", "%v is not above 0s and up to %v", c.PrimaryCost, maxCost)
+	case c.ReplicaCost < 0 || c.ReplicaCost > maxCost:
+		return bad("replica-cost", "leave it out for what the scenario says", "%v is not above 0s and up to %v", c.ReplicaCost, maxCost)
+	case c.metered() && c.scenario().Migrates:
+		return bad("scenario", "leave out --primary-slots, --primary-cost and --replica-cost", "%s changes the table, so that statements on it can have no cost", c.Scenario)
+	case c.FallbackReads < 0 || c.FallbackReads > maxFallbacks:
+		return bad("fallback-reads", "leave it out for the library's default", "%d is not from 1 to %d", c.FallbackReads, maxFallbacks)
 	case c.Wait < 0 || c.Wait > time.Minute:
 		return bad("wait", "leave it out for the library's default", "%v is not from 0s to 1m", c.Wait)
 	}
 	return nil
 }
+
+// scenario is the one that is named, or one in which nothing happens.
+func (c *Config) scenario() fault.Scenario {
+	s, _ := fault.Find(c.Scenario)
+	return s
+}
+
+// Primary is what the primary can do for the application: what the flags say, or else
+// the scenario.
+func (c *Config) Primary() fault.Capacity {
+	if c.PrimarySlots > 0 {
+		return fault.Capacity{Slots: c.PrimarySlots, Cost: c.PrimaryCost}
+	}
+	return c.scenario().Primary
+}
+
+// replica is what each replica can do.
+func (c *Config) replica() fault.Capacity {
+	if c.ReplicaCost > 0 {
+		return fault.Capacity{Cost: c.ReplicaCost}
+	}
+	return c.scenario().Replicas
+}
+
+// metered reports whether statements of the application have a cost.
+func (c *Config) metered() bool { return c.Primary().Cost > 0 || c.replica().Cost > 0 }
 
 // Load is the load that the flags and the scenario describe.
 func (c *Config) Load() traffic.Load {
@@ -133,6 +184,7 @@ func (c *Config) Load() traffic.Load {
 	if s, err := fault.Find(c.Scenario); err == nil {
 		load.WritesEnd = time.Duration(s.WritesEnd * float64(c.Duration))
 		load.Witness, load.Drops = s.Witness, s.Drops
+		load.Relaxed, load.Budgets, load.ReadDeadline = s.Relaxed, s.Budgets, s.ReadDeadline
 	}
 	if c.CarrierName() != "" {
 		load.Parallel = parallel

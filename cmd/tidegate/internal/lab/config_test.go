@@ -51,6 +51,14 @@ func TestValidate(t *testing.T) {
 		"no apply delay":    {"apply-delay", func(c *lab.Config) { c.ApplyDelay = 0 }},
 		"long apply delay":  {"apply-delay", func(c *lab.Config) { c.ApplyDelay = time.Hour }},
 		"negative wait":     {"wait", func(c *lab.Config) { c.Wait = -time.Second }},
+		"slots for nothing": {"primary-slots", func(c *lab.Config) { c.PrimarySlots = 2 }},
+		"cost of nothing":   {"primary-slots", func(c *lab.Config) { c.PrimaryCost = time.Millisecond }},
+		"negative slots":    {"primary-slots", func(c *lab.Config) { c.PrimarySlots, c.PrimaryCost = -1, time.Millisecond }},
+		"negative cost":     {"primary-cost", func(c *lab.Config) { c.PrimarySlots, c.PrimaryCost = 1, -1 }},
+		"negative reads":    {"replica-cost", func(c *lab.Config) { c.ReplicaCost = -1 }},
+		"migrated replicas": {"scenario", func(c *lab.Config) { c.Scenario, c.ReplicaCost = "ddl", 1 }},
+		"a view in the way": {"scenario", func(c *lab.Config) { c.Scenario, c.PrimarySlots, c.PrimaryCost = "ddl", 1, time.Millisecond }},
+		"negative limit":    {"fallback-reads", func(c *lab.Config) { c.FallbackReads = -1 }},
 		"unknown carrier":   {"carrier", func(c *lab.Config) { c.Carrier = "pigeon" }},
 		"unknown policy":    {"missing", func(c *lab.Config) { c.Carrier, c.Missing = "header", "stale" }},
 		"policy of nothing": {"missing", func(c *lab.Config) { c.Missing = "fresh" }},
@@ -107,6 +115,14 @@ func TestScenariosShapeTheLoad(t *testing.T) {
 	cfg.Scenario = "idle"
 	if l := cfg.Load(); l.WritesEnd != cfg.Duration/5 {
 		t.Errorf("idle: the writes end at %v", l.WritesEnd)
+	}
+	cfg.Scenario = "budget"
+	if l := cfg.Load(); l.Relaxed == 0 || len(l.Budgets) != 12 || l.ReadDeadline == 0 || cfg.Primary().Slots == 0 {
+		t.Errorf("budget: %+v on a primary for %v", l, cfg.Primary())
+	}
+	cfg.PrimarySlots, cfg.PrimaryCost = 7, time.Millisecond
+	if p := cfg.Primary(); p.Slots != 7 || p.Cost != time.Millisecond {
+		t.Errorf("the flags are for nothing: %v", p)
 	}
 	cfg.Scenario = "ddl"
 	if l := cfg.Load(); !l.Witness {

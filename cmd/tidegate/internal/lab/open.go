@@ -61,7 +61,8 @@ func isCarried(s strategy.Strategy) bool {
 func (r *runner) openOne(ctx context.Context, s strategy.Strategy, number int) (strategy.Instance, error) {
 	cfg := strategy.Config{
 		PoolSize: int32(r.cfg.poolSize()), ConnLifetime: r.scenario.ConnLifetime, Wait: r.cfg.Wait,
-		Carried: r.cfg.CarrierName() != "" && isCarried(s),
+		FallbackReads: int32(r.cfg.FallbackReads),
+		Carried:       r.cfg.CarrierName() != "" && isCarried(s),
 	}
 	instance, err := s.Open(ctx, number, r.stage.nodes(), cfg)
 	if err != nil {

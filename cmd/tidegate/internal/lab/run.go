@@ -34,6 +34,9 @@ func Run(ctx context.Context, cfg Config, progress *report.Progress) (result *re
 		Replicas:  cfg.Replicas,
 		Carrier:   cfg.CarrierName(),
 	}
+	if p := cfg.Primary(); p.Cost > 0 {
+		result.PrimarySlots, result.PrimaryCostMs = p.Slots, report.Millis(p.Cost)
+	}
 	if result.Carrier != "" {
 		result.Missing = cfg.policy().String()
 	}
@@ -41,6 +44,9 @@ func Run(ctx context.Context, cfg Config, progress *report.Progress) (result *re
 	defer func() { err = errors.Join(err, r.leave()) }()
 	progress.Say("scenario %s: %s", scenario.Name, scenario.About)
 	progress.Say("load: %v", cfg.Load())
+	if p := cfg.Primary(); p.Cost > 0 {
+		progress.Say("the primary serves %v", p)
+	}
 	if by, err := carrier.Find(result.Carrier); err == nil {
 		progress.Say("carrier %s: %s", by.Name, by.About)
 	}

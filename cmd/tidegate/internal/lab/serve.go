@@ -49,6 +49,10 @@ func (r *runner) run(ctx context.Context, s strategy.Strategy, load traffic.Load
 	if err != nil {
 		return nil, err
 	}
+	conflictsBefore, err := r.stage.conflicts(ctx)
+	if err != nil {
+		return nil, err
+	}
 	warm := statsOf(fleet)
 	start := time.Now()
 	// The looks go on for a moment after the load, so that the last reads have
@@ -82,15 +86,21 @@ func (r *runner) run(ctx context.Context, s strategy.Strategy, load traffic.Load
 	stopTelling()
 	faults.Wait()
 
+	check.Ages(log.Sessions())
 	f := report.Measure(log)
 	f.Unsent = unsent
 	f.Opportunities = truth.Opportunities(log.Sessions(), looks, load.Keys())
 	f.PrimaryCPUs = report.Seconds(primary - primaryBefore)
 	f.ReplicaCPUs = report.Seconds(replicas - replicasBefore)
+	conflicts := 0
+	if ctx.Err() == nil && faultErr == nil { // else a server may be in no state to tell
+		conflicts, err = r.stage.conflicts(ctx)
+	}
+	f.RecoveryConflicts = max(0, conflicts-conflictsBefore) // a crash begins anew
 	if r.cfg.CarrierName() != "" {
 		f.Carried = report.MeasureCarriage(log, statsOf(fleet).Minus(warm))
 	}
-	return &f, errors.Join(ctx.Err(), faultErr, cpuErr)
+	return &f, errors.Join(ctx.Err(), faultErr, cpuErr, err)
 }
 
 // witness returns what makes statements that write the witness. The checker

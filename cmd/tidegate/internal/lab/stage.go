@@ -31,6 +31,8 @@ var ErrNoServer = pgcluster.ErrNotFound
 // stage is a cluster that is ready for strategies.
 type stage struct {
 	*pgcluster.Cluster
+	// metered says that statements of the application have a cost.
+	metered bool
 }
 
 // raise starts a cluster as the scenario wants it.
@@ -44,11 +46,15 @@ func raise(ctx context.Context, cfg *Config, scenario fault.Scenario) (*stage, e
 		settings = map[string]string{}
 	}
 	settings["max_connections"] = strconv.Itoa(cfg.maxConnections())
-	cluster, err := pgcluster.Start(ctx, pgcluster.Config{Install: install, Replicas: cfg.Replicas, Settings: settings})
+	start := pgcluster.Config{Install: install, Replicas: cfg.Replicas, Settings: settings}
+	if cfg.metered() {
+		start.PrimarySettings, start.ReplicaSettings = cfg.Primary().Settings(), cfg.replica().Settings()
+	}
+	cluster, err := pgcluster.Start(ctx, start)
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{cluster}
+	s := &stage{cluster, cfg.metered()}
 	if _, err := s.Primary().SQL(ctx, "", "create role "+appRole+" login"); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
@@ -59,11 +65,15 @@ func raise(ctx context.Context, cfg *Config, scenario fault.Scenario) (*stage, e
 // at version 0. Pages are half empty, so that updates stay within them.
 func (s *stage) reset(ctx context.Context, keys int) error {
 	sql := fmt.Sprintf(`
+		drop schema if exists %[3]s cascade;
 		drop table if exists %[1]s;
 		create table %[1]s (k bigint primary key, v bigint not null) with (fillfactor = 50);
 		insert into %[1]s select k, 0 from generate_series(0, %[2]d) k;
 		grant select, update on %[1]s to %[3]s;`,
 		strategy.Table, keys-1, appRole)
+	if s.metered {
+		sql += meterSQL
+	}
 	if _, err := s.Primary().SQL(ctx, "", sql); err != nil {
 		return err
 	}

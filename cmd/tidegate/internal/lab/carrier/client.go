@@ -61,6 +61,10 @@ func question(op *record.Op) url.Values {
 	if op.Strong {
 		query.Set("strong", "")
 	}
+	if op.Budget != nil {
+		query.Set("within", op.Budget.Within.String())
+		query.Set("breach", string(op.Budget.OnBreach))
+	}
 	return query
 }
 

@@ -227,6 +227,27 @@ func TestFleetPassesErrors(t *testing.T) {
 	}
 }
 
+// How old an answer may be goes with the request.
+func TestFleetPassesBudgets(t *testing.T) {
+	t.Parallel()
+	tr := newTrial(t.Context(), t, carrier.All()[0])
+	client := tr.fleet.Client(1)
+	for _, budget := range record.Budgets(1500*time.Microsecond, time.Minute) {
+		op := record.Op{Asked: []int64{1}, Budget: &budget}
+		client.Read(t.Context(), &op)
+		tr.version(&op)
+		if got := tr.apps[op.Instance].budget; got != budget {
+			t.Errorf("asked with %+v, got %+v", budget, got)
+		}
+	}
+	for _, app := range tr.apps {
+		app.budget = record.Budget{}
+	}
+	if _, op := tr.read(client, 1); tr.apps[op.Instance].budget != (record.Budget{}) {
+		t.Error("a read that must not be old has a budget")
+	}
+}
+
 // A deployment: instances come and go, sessions stay.
 func TestFleetReplaces(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/record"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/strategy"
@@ -95,11 +96,17 @@ func (i *instance) rows(ctx context.Context, r *http.Request) (record.Answer, er
 		}
 		keys = append(keys, key)
 	}
-	read := i.app.Read
 	if query.Has("strong") {
-		read = i.app.ReadStrong
+		return i.app.ReadStrong(ctx, session(r), keys)
 	}
-	return read(ctx, session(r), keys)
+	if relaxed, ok := i.app.(strategy.Relaxed); ok && query.Has("within") {
+		within, err := time.ParseDuration(query.Get("within"))
+		if err != nil {
+			return record.Answer{}, err
+		}
+		return relaxed.ReadRelaxed(ctx, session(r), keys, record.Budget{Within: within, OnBreach: record.Breach(query.Get("breach"))})
+	}
+	return i.app.Read(ctx, session(r), keys)
 }
 
 func (i *instance) write(w http.ResponseWriter, r *http.Request) {

@@ -24,6 +24,7 @@ type app struct {
 	mu     sync.Mutex
 	closed bool
 	served int
+	budget record.Budget // of the last read that could be old
 }
 
 func (a *app) Read(ctx context.Context, s *strategy.Session, keys []int64) (record.Answer, error) {
@@ -34,6 +35,14 @@ var strong = tidegate.Strong("carrier-strong", "a test asks for it")
 
 func (a *app) ReadStrong(ctx context.Context, s *strategy.Session, keys []int64) (record.Answer, error) {
 	return a.read(ctx, s, strong, keys)
+}
+
+// ReadRelaxed implements strategy.Relaxed.
+func (a *app) ReadRelaxed(ctx context.Context, s *strategy.Session, keys []int64, b record.Budget) (record.Answer, error) {
+	a.mu.Lock()
+	a.budget = b
+	a.mu.Unlock()
+	return a.read(ctx, s, tidegate.Causal, keys)
 }
 
 // broken is the key of a row that cannot be read or written.

@@ -100,6 +100,12 @@ func (s *Session) Begin(asked []int64, told ...record.Row) Required {
 	return q
 }
 
+// BeginRelaxed says that a read of the keys is about to be sent that may show less
+// than the session knows. What it shows counts for those that follow.
+func (s *Session) BeginRelaxed(asked []int64) Required {
+	return Required{asked: asked, known: make([]int64, len(asked)), acked: make([]int64, len(asked))}
+}
+
 // Read judges an answer to a read that nothing overlapped. Call it after the
 // answer arrived and before the session's next operation.
 func (s *Session) Read(asked []int64, rows []record.Row) []record.Violation {

@@ -13,9 +13,10 @@ import (
 // it says so; the witness, written in the same transaction, lets sessions see
 // that commit.
 var ddl = Scenario{
-	Name:    "ddl",
-	About:   "a migration of the table that is read: new column, index, types; and hundreds of tables are dropped at once",
-	Witness: true,
+	Name:     "ddl",
+	About:    "a migration of the table that is read: new column, index, types; and hundreds of tables are dropped at once",
+	Witness:  true,
+	Migrates: true,
 	// While the tables are dropped the replicas stand still.
 	Opportunities: 50,
 	Inject:        migrate,

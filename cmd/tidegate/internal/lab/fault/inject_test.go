@@ -34,7 +34,7 @@ func newTrial(t *testing.T, scenario string) (*trial, fault.Scenario) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := &trial{T: t, cluster: pgcluster.ForTest(t, pgcluster.Config{Replicas: 2, Settings: s.Settings})}
+	tr := &trial{T: t, cluster: pgcluster.ForTest(t, metered(s))}
 	if _, err := tr.cluster.Primary().SQL(t.Context(), "", "create table r (k bigint, v bigint); insert into r values (0, 0), (1, 0)"); err != nil {
 		t.Fatal(err)
 	}

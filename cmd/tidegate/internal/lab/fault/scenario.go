@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/record"
 )
 
 // Scenario is something that happens to a cluster.
@@ -42,6 +44,27 @@ type Scenario struct {
 	// what their pools have by themselves.
 	ConnLifetime time.Duration
 
+	// Sessions and Rate are how many sessions there are, and how many reads they make a
+	// second, when nobody says. Zero means what is usual.
+	Sessions int
+	Rate     float64
+	// Primary and Replicas are what each server can do, when nobody says.
+	Primary, Replicas Capacity
+	// Relaxed is the part of the reads that may be old, with each of the Budgets in
+	// turn.
+	Relaxed float64
+	Budgets []record.Budget
+	// ReadDeadline is how long a read may take. Zero means very long.
+	ReadDeadline time.Duration
+	// Sheds says that there can be more reads for the primary than it has room for,
+	// so that some may be refused.
+	Sheds bool
+	// Conflicts says that a run without recovery conflicts on replicas shows nothing.
+	Conflicts bool
+	// Migrates says that the scenario changes the table, which is then no table that
+	// statements can have a cost on.
+	Migrates bool
+
 	// Opportunities is how many reads per 10 s of load have to be in danger (see
 	// truth.Opportunities) for a run to say anything. Zero asks for none.
 	Opportunities int
@@ -61,6 +84,7 @@ func All() []Scenario {
 	return []Scenario{
 		steady, lagSpike, allLag, slowStandbyApply, bulkWrite, idle, idleWriter,
 		crashBackend, restartReplica, killReplica, ddl, churn, deploy, lostToken,
+		stampede, budget, slowReplica, conflict,
 	}
 }
 

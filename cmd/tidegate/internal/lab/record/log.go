@@ -53,8 +53,12 @@ func (l *Log) Restarts() []time.Duration {
 	return append([]time.Duration(nil), l.restarts...)
 }
 
-// FirstError returns the earliest operation that failed, or nil.
+// FirstError returns the earliest operation that failed, one that was refused only if
+// there is no other, or nil.
 func (l *Log) FirstError() *Op {
+	if op := l.first(func(op *Op) bool { return op.Err != nil && !op.Answer.Shed }); op != nil {
+		return op
+	}
 	return l.first(func(op *Op) bool { return op.Err != nil })
 }
 

@@ -39,12 +39,22 @@ func TestLogCounts(t *testing.T) {
 		{"backwards", l.Backwards.Load(), 2},
 		{"shed", l.Shed.Load(), 1},
 		{"errors", l.Erred.Load(), 1},
-		{"start of the first error", int64(log.FirstError().Start), 3},
+		{"start of the first error", int64(log.FirstError().Start), 6},
 		{"start of the first violation", int64(log.FirstViolation().Start), 4},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: got %d, want %d", c.name, c.got, c.want)
 		}
+	}
+	shed := record.NewLog(1)
+	shed.Add(record.Op{Start: 1})
+	shed.Add(record.Op{Start: 2, Err: errors.New("x"), Answer: record.Answer{Shed: true}})
+	if op := shed.FirstError(); op == nil || op.Start != 2 {
+		t.Errorf("reads were refused, and the first error is %+v", op)
+	}
+	shed.Add(record.Op{Start: 3, Err: errors.New("x")})
+	if op := shed.FirstError(); op == nil || op.Start != 3 {
+		t.Errorf("a read has failed, and the first error is %+v", op)
 	}
 	if empty := record.NewLog(1); empty.FirstError() != nil || empty.FirstViolation() != nil {
 		t.Error("an empty log has an error or a violation")
@@ -55,6 +65,8 @@ func TestViolationsReadWell(t *testing.T) {
 	t.Parallel()
 	for want, v := range map[string]record.Violation{
 		"read-your-writes: session 3, row 3: knew version 7, got version 6":   {Promise: record.ReadYourWrites, Session: 3, Key: 3, Knew: 7, Got: 6},
+		"budget: session 1, row 2: knew version 4, got version 3":             {Promise: record.WithinBudget, Session: 1, Key: 2, Knew: 4, Got: 3},
+		"proven age: session 1, row 2: knew version 4, got version 3":         {Promise: record.WithinBound, Session: 1, Key: 2, Knew: 4, Got: 3},
 		"reads after events: session 2, row 5: knew version 4, got version 3": {Promise: record.ReadsAfterEvents, Session: 2, Key: 5, Knew: 4, Got: 3},
 		"monotonic reads: session 1, row 2: knew version 0, the row was absent": {
 			Promise: record.MonotonicReads, Session: 1, Key: 2, Got: record.Absent,

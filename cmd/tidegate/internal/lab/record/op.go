@@ -49,6 +49,16 @@ type Answer struct {
 	// Reason is the strategy's word for why the read went where it went, empty
 	// for one that has none.
 	Reason string
+	// NotFresh says that a read that was refused was so because no node has what it
+	// asks for, and not for want of room. Typed says that the error says so by its type.
+	NotFresh, Typed bool
+	// Queued is how long the read waited for room on the primary.
+	Queued time.Duration
+	// Bound is how old the answer can be at most, as the strategy says, if Bounded.
+	Bound   time.Duration
+	Bounded bool
+	// Retries is how many nodes had failed before this one answered.
+	Retries int
 	// Begun says that the read failed after it had delivered a row. It comes with
 	// an error.
 	Begun bool
@@ -73,7 +83,11 @@ type Op struct {
 	// answer had to be the newest.
 	Asked  []int64
 	Strong bool
-	Answer Answer
+	// Budget is how old the answer may be; nil means that it is no relaxed read.
+	Budget *Budget
+	// Deadline is how long the operation was given.
+	Deadline time.Duration
+	Answer   Answer
 
 	// AfterWrite says that this is the session's first read since its last
 	// acknowledged write; SinceWrite is then the time from the acknowledgement

@@ -13,6 +13,12 @@ const (
 	MonotonicReads
 	// ReadsAfterEvents: a read that an event caused sees what the event tells of.
 	ReadsAfterEvents
+	// WithinBudget: a relaxed read shows what was acknowledged longer ago than its
+	// budget, unless its answer is marked stale.
+	WithinBudget
+	// WithinBound: a read shows what was acknowledged longer ago than the age that
+	// the strategy says its answer has at most.
+	WithinBound
 	// RealRows: an answer holds each row that was asked for once, and only
 	// versions that somebody has written. No routing can break this; a server,
 	// a driver or the lab itself can, and then no count means anything.
@@ -27,6 +33,10 @@ func (p Promise) String() string {
 		return "monotonic reads"
 	case ReadsAfterEvents:
 		return "reads after events"
+	case WithinBudget:
+		return "budget"
+	case WithinBound:
+		return "proven age"
 	default:
 		return "real rows"
 	}

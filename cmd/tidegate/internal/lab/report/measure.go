@@ -19,9 +19,12 @@ func Measure(log *record.Log) Figures {
 		for i := range ops {
 			op := &ops[i]
 			t.late = append(t.late, op.Start-op.Due)
+			if op.Answer.Queued > 0 {
+				t.queued = append(t.queued, op.Answer.Queued)
+			}
 			switch {
 			case op.Answer.Shed:
-				f.Shed++
+				f.shed(op)
 			case op.Err != nil:
 				f.failed(op)
 			case op.Kind == record.Write:
@@ -40,6 +43,10 @@ func Measure(log *record.Log) Figures {
 	f.ReadAfterWriteNowP50us = percentile(t.now, 0.5)
 	f.ReadP50us = percentile(t.ordinary, 0.5)
 	f.ReadP99us = percentile(t.ordinary, 0.99)
+	f.ReadP95us = percentile(t.ordinary, 0.95)
+	f.WriteP95us = percentile(t.writes, 0.95)
+	f.LimiterWaitP99us = percentile(t.queued, 0.99)
+	f.Classes = measureClasses(log.Sessions())
 	f.WriteP50us = percentile(t.writes, 0.5)
 	f.WriteP99us = percentile(t.writes, 0.99)
 	f.LateP99us = percentile(t.late, 0.99)
@@ -75,11 +82,15 @@ func (f *Figures) read(op *record.Op) {
 	count(&f.StaleReads, op.Broke(record.ReadYourWrites))
 	count(&f.BackwardsReads, op.Broke(record.MonotonicReads))
 	count(&f.UnrealReads, op.Broke(record.RealRows))
+	count(&f.BudgetBreaches, op.Broke(record.WithinBudget))
+	count(&f.BoundBreaches, op.Broke(record.WithinBound))
 	count(&f.StrongReads, op.Strong)
 	count(&f.ReplicaReads, a.Replica)
 	count(&f.Fallbacks, a.Fallback)
 	count(&f.Waits, a.Waited)
 	count(&f.UnprovenReads, a.Unproven)
+	count(&f.StaleMarked, a.MarkedStale)
+	count(&f.RetriedReads, a.Retries > 0)
 	if a.Unproven {
 		f.UnprovenBy.add(a.Reason)
 	}
@@ -90,12 +101,12 @@ func (f *Figures) read(op *record.Op) {
 
 // times are the latencies of a run, sorted into those that are compared.
 type times struct {
-	ordinary, later, now, writes, late []time.Duration
-	afterWrite, afterWriteReplica      int
+	ordinary, later, now, writes, late, queued []time.Duration
+	afterWrite, afterWriteReplica              int
 }
 
 func (t *times) read(op *record.Op) {
-	if op.Strong {
+	if op.Strong || op.Budget != nil {
 		return
 	}
 	switch {
@@ -140,6 +151,9 @@ func round(x float64, digits int) float64 {
 
 // Seconds is a duration in seconds, to three digits.
 func Seconds(d time.Duration) float64 { return round(d.Seconds(), 3) }
+
+// Millis is a duration in milliseconds, to three digits.
+func Millis(d time.Duration) float64 { return round(d.Seconds()*1000, 3) }
 
 // percentile is the smallest of the values that at least the part p of them does
 // not exceed (nearest rank), in microseconds. It sorts the values.

@@ -23,9 +23,14 @@ type Result struct {
 	Replicas      int     `json:"replicas"`
 	// Carrier is how sessions travelled by HTTP, Missing what a known client without
 	// a token got. Empty, and left out of --json, without HTTP.
-	Carrier    string    `json:"carrier,omitempty"`
-	Missing    string    `json:"missing,omitempty"`
-	Strategies []Figures `json:"strategies"`
+	Carrier string `json:"carrier,omitempty"`
+	Missing string `json:"missing,omitempty"`
+	// PrimarySlots statements of the application, reads and writes, were served by the
+	// primary at one time, each for PrimaryCostMs. Zero, and left out, without such a
+	// limit.
+	PrimarySlots  int       `json:"primary_slots,omitempty"`
+	PrimaryCostMs float64   `json:"primary_cost_ms,omitempty"`
+	Strategies    []Figures `json:"strategies"`
 }
 
 // Figures are the counts, times and costs of one strategy. Latencies are in
@@ -54,8 +59,10 @@ type Figures struct {
 
 	Fallbacks int `json:"fallbacks"` // the primary answered, no replica could
 	Waits     int `json:"waits"`     // the read was held until a node caught up
-	Shed      int `json:"shed"`      // the read was refused to protect the primary
-	Errors    int `json:"errors"`    // of reads and writes, without the shed ones
+	// Shed counts reads that were refused: to protect the primary, or because nothing
+	// could be proven. Those of a class that asks to be refused are not among them.
+	Shed   int `json:"shed"`
+	Errors int `json:"errors"` // of reads and writes, without the shed ones
 
 	// The other latencies are of all other reads but the strong ones, and of the
 	// writes.
@@ -96,6 +103,24 @@ type Figures struct {
 
 	// Carried is there if the requests went over HTTP.
 	Carried *Carriage `json:"carried,omitempty"`
+
+	ReadP95us  int64 `json:"read_p95_us"`
+	WriteP95us int64 `json:"write_p95_us"`
+
+	Overload
+
+	// BudgetBreaches are answers to relaxed reads, not marked stale, that are older than
+	// their budget; BoundBreaches are answers older than their strategy said. Both are
+	// judged by the lab's own clock: see check.Ages.
+	BudgetBreaches int `json:"budget_breaches"`
+	BoundBreaches  int `json:"bound_breaches"`
+	// RecoveryConflicts counts queries that replicas canceled because they were in the way of
+	// what had to be replayed, whoever ran them.
+	RecoveryConflicts int `json:"recovery_conflicts"`
+	// RetriedReads were answered after a node had failed before the first row.
+	RetriedReads int `json:"retried_reads"`
+	// Classes are there if reads were relaxed, one for each budget.
+	Classes []Class `json:"classes,omitempty"`
 
 	// What follows is for people, not for --json.
 

@@ -32,6 +32,8 @@ var strategyFields = []string{
 	"fallbacks", "waits", "shed", "errors", "read_p50_us", "read_p99_us", "write_p50_us", "primary_cpu_s", "replica_cpu_s",
 	"read_errors_before_row", "read_errors_after_row", "write_errors", "write_p99_us", "write_stall_us",
 	"primary_reads_by_reason", "unproven_reads_by_reason", "unprompted_waits_max", "strong_reads", "causal_replica_share",
+	"read_p95_us", "write_p95_us", "stale_marked", "shed_untyped", "shed_late", "limiter_wait_p99_us",
+	"budget_breaches", "bound_breaches", "recovery_conflicts", "retried_reads",
 }
 
 // Tools read this object: neither names nor order may change.
@@ -114,6 +116,9 @@ func TestJudge(t *testing.T) {
 		"a read failed without a row":     {func(r *result) { r.Strategies[1].Errors, r.Strategies[1].ReadErrorsBeforeRow = 1, 1 }, false, 1, "tidegate FAILED WITHOUT NEED: 1 reads failed before"},
 		"a read failed after a row":       {func(r *result) { r.Strategies[1].Errors, r.Strategies[1].ReadErrorsAfterRow = 1, 1 }, false, 1, "after their first row"},
 		"a write failed":                  {func(r *result) { r.Strategies[1].Errors, r.Strategies[1].WriteErrors = 1, 1 }, false, 1, "1 writes failed"},
+		"ours was older than its budget":  {func(r *result) { r.Strategies[1].BudgetBreaches = 1 }, false, 1, "1 older than their budget"},
+		"ours was older than it said":     {func(r *result) { r.Strategies[1].BoundBreaches = 1 }, false, 1, "1 older than they were said to be"},
+		"the others break budgets":        {func(r *result) { r.Strategies[0].BudgetBreaches = 9 }, false, 0, "9 older than their budget"},
 		"a read was refused":              {func(r *result) { r.Strategies[1].Shed = 1 }, false, 1, "1 reads were refused"},
 		"an error in a run cut short":     {func(r *result) { r.Strategies[1].WriteErrors = 1 }, true, 1, "1 writes failed"},
 		"the others' reads failed":        {func(r *result) { r.Strategies[0].Errors, r.Strategies[0].ReadErrorsBeforeRow = 9, 9 }, false, 0, "no violation"},

@@ -111,12 +111,48 @@ var carriage = group{
 	},
 }
 
+// overload is the group of runs with a primary that does not take all.
+var overload = group{
+	"What did a primary do that has not room for all?",
+	"Reads that were refused, and those of them that were so too late or without a typed\n" +
+		"error; answers marked stale; microseconds in the queue for the primary, and of writes.",
+	[]column{
+		{"shed", number(func(f *Figures) int { return f.Shed })},
+		{"late", number(func(f *Figures) int { return f.ShedLate })},
+		{"untyped", number(func(f *Figures) int { return f.ShedUntyped })},
+		{"marked", number(func(f *Figures) int { return f.StaleMarked })},
+		{"queue p99", micros(func(f *Figures) int64 { return f.LimiterWaitP99us })},
+		{"write p95", micros(func(f *Figures) int64 { return f.WriteP95us })},
+	},
+}
+
 // groups are those that the result has figures for.
 func (r *Result) groups() []group {
-	if r.Carrier == "" {
-		return groups
+	list := groups[:len(groups):len(groups)]
+	if r.Carrier != "" {
+		list = append(list, carriage)
 	}
-	return append(groups[:len(groups):len(groups)], carriage)
+	if r.PrimaryCostMs > 0 {
+		list = append(list, overload)
+	}
+	return list
+}
+
+// newTable begins a table whose first column has names, and all others numbers.
+func newTable(w io.Writer, first string, others ...string) table.Writer {
+	t := table.NewWriter()
+	t.SetOutputMirror(w)
+	t.SetStyle(table.StyleLight)
+	t.Style().Format.Header = text.FormatDefault
+	head := table.Row{first}
+	align := []table.ColumnConfig{{Number: 1, WidthMin: 11}}
+	for i, h := range others {
+		head = append(head, h)
+		align = append(align, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(align)
+	t.AppendHeader(head)
+	return t
 }
 
 // Table writes the figures for people: a small table for each group of columns,
@@ -124,18 +160,11 @@ func (r *Result) groups() []group {
 func (r *Result) Table(w io.Writer) {
 	for _, g := range r.groups() {
 		fmt.Fprintf(w, "\n%s\n%s\n", g.title, g.meaning)
-		t := table.NewWriter()
-		t.SetOutputMirror(w)
-		t.SetStyle(table.StyleLight)
-		t.Style().Format.Header = text.FormatDefault
-		head := table.Row{"strategy"}
-		align := []table.ColumnConfig{{Number: 1, WidthMin: 11}}
-		for i, c := range g.columns {
-			head = append(head, c.head)
-			align = append(align, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		var heads []string
+		for _, c := range g.columns {
+			heads = append(heads, c.head)
 		}
-		t.SetColumnConfigs(align)
-		t.AppendHeader(head)
+		t := newTable(w, "strategy", heads...)
 		for i := range r.Strategies {
 			row := table.Row{r.Strategies[i].Name}
 			for _, c := range g.columns {
@@ -144,6 +173,9 @@ func (r *Result) Table(w io.Writer) {
 			t.AppendRow(row)
 		}
 		t.Render()
+	}
+	for i := range r.Strategies {
+		r.Strategies[i].classTable(w)
 	}
 	for i := range r.Strategies {
 		r.Strategies[i].notes(w)

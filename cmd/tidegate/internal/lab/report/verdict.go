@@ -34,6 +34,10 @@ type Terms struct {
 	Danger bool
 	// Errors says that reads may fail after a row was delivered.
 	Errors bool
+	// Sheds says that reads may be refused, if that comes in time and with a typed error.
+	Sheds bool
+	// Conflicts says that without recovery conflicts the run shows nothing.
+	Conflicts bool
 	// Forgets says that a client that has lost its tokens is taken for somebody new.
 	// Its session then misses what it knew, and to show that is what the run is for.
 	Forgets bool
@@ -73,6 +77,8 @@ func Judge(r *Result, terms Terms) Verdict {
 			return nothing("%s was given rows that cannot be (%s); a server or the lab is broken, report it with --seed %d", f.Name, f.FirstViolation, r.Seed)
 		case f.Writes == 0 && f.Opportunities == 0 && f.WriteErrors == 0 && terms.Danger:
 			return nothing("%s wrote nothing, so that no read could be stale; run again with --writes above 0, or more of them by a higher --rate or a longer --duration", f.Name)
+		case terms.Conflicts && f.RecoveryConflicts == 0:
+			return nothing("no query of %s's was canceled by a replica, so that nothing is shown; run again with a higher --rate or a longer --duration", f.Name)
 		case f.Opportunities < terms.Opportunities && !f.Held:
 			return nothing("only %s of %s's reads were in danger, %s are wanted; run again with a higher --rate or a longer --duration", thousands(f.Opportunities), f.Name, thousands(terms.Opportunities))
 		}
@@ -118,7 +124,7 @@ func shown(r *Result) string {
 
 // broken is the number of answers that broke a promise, in one way or another.
 func (f *Figures) broken() int {
-	n := f.StaleReads + f.BackwardsReads + f.UnrealReads
+	n := f.StaleReads + f.BackwardsReads + f.UnrealReads + f.BudgetBreaches + f.BoundBreaches
 	if f.Carried != nil {
 		n += f.Carried.StaleRereads
 	}
@@ -128,7 +134,7 @@ func (f *Figures) broken() int {
 // excused reports whether sessions whose clients had lost their tokens are all
 // that the broken promises are of.
 func (f *Figures) excused() bool {
-	return f.UnrealReads == 0 && f.Carried != nil && f.Carried.Unexcused == 0
+	return f.UnrealReads+f.BudgetBreaches+f.BoundBreaches == 0 && f.Carried != nil && f.Carried.Unexcused == 0
 }
 
 // endangered reports whether a strategy's reads were in danger, or all strategies
@@ -160,7 +166,12 @@ func (f *Figures) inexcusable(terms Terms) string {
 		add(f.ReadErrorsAfterRow, "reads failed after their first row")
 	}
 	add(f.WriteErrors, "writes failed")
-	add(f.Shed, "reads were refused")
+	if terms.Sheds {
+		add(f.ShedLate, "reads were refused after their deadline")
+		add(f.ShedUntyped, "reads were refused without a typed error")
+	} else {
+		add(f.Shed, "reads were refused")
+	}
 	return strings.Join(parts, ", ")
 }
 
@@ -171,6 +182,12 @@ func violations(f *Figures) string {
 	s := fmt.Sprintf("%s stale and %s backward", thousands(f.StaleReads), thousands(f.BackwardsReads))
 	if f.Carried != nil && f.Carried.StaleRereads > 0 {
 		s += fmt.Sprintf(" and %s behind their event", thousands(f.Carried.StaleRereads))
+	}
+	if f.BudgetBreaches > 0 {
+		s += fmt.Sprintf(" and %s older than their budget", thousands(f.BudgetBreaches))
+	}
+	if f.BoundBreaches > 0 {
+		s += fmt.Sprintf(" and %s older than they were said to be", thousands(f.BoundBreaches))
 	}
 	if f.UnrealReads > 0 {
 		s += fmt.Sprintf(" and %s unreal", thousands(f.UnrealReads))

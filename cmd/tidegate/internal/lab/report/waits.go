@@ -15,8 +15,9 @@ import (
 // primary, whose position it must not go back behind, since its last answer from
 // a replica on the same instance: that instance has yet to learn that a replica
 // has come so far. So it is if its client has lost its tokens, has brought an
-// event, or had another request in flight. What is left is the cluster's doing, or the strategy's own, as
-// when it moves a session away from a crowded replica.
+// event, or had another request in flight. Relaxed reads wait for an age and not for
+// their session, and do not count. What is left is the cluster's doing, or the
+// strategy's own, as when it moves a session away from a crowded replica.
 func unpromptedWaits(histories [][]record.Op, restarts []time.Duration) (most int) {
 	for _, ops := range histories {
 		waits := make([]int, len(restarts)+1)
@@ -29,14 +30,16 @@ func unpromptedWaits(histories [][]record.Op, restarts []time.Duration) (most in
 			if op.Dropped > 0 || op.Told != nil {
 				prompted, asked = true, i
 			}
-			if op.Kind == record.Read && op.Answer.Waited && !prompted {
+			if op.Kind == record.Read && op.Budget == nil && op.Answer.Waited && !prompted {
 				span := sort.Search(len(restarts), func(n int) bool { return restarts[n] > op.Start })
 				waits[span]++
 				most = max(most, waits[span])
 			}
 			// A read that failed may have been on the primary.
 			// One that overlaps another says nothing of what the other asks for.
-			if op.Kind == record.Write || !op.Answer.Replica {
+			// One that may be old says nothing of what its replica has, and may have shown
+			// what others lack.
+			if op.Kind == record.Write || !op.Answer.Replica || op.Budget != nil {
 				asked = i
 			} else if !op.Overlaps {
 				settled[op.Instance] = i

@@ -12,7 +12,7 @@ import (
 // writes and fails, r reads from a replica, p from the primary, f reads and
 // fails; R and P are reads that waited. So are E, which an event caused, L, before
 // which tokens were lost, and B, which overlaps another request; b does too, and did
-// not wait. A digit is the instance from then on.
+// not wait. o is a read from a replica that may be old, O one that waited. A digit is the instance from then on.
 func story(text string) (ops []record.Op) {
 	instance := 0
 	for _, c := range text {
@@ -30,11 +30,13 @@ func story(text string) (ops []record.Op) {
 			op.Answer.Replica, op.Told = true, &record.Row{}
 		case 'L':
 			op.Answer.Replica, op.Dropped = true, 1
+		case 'o', 'O':
+			op.Answer.Replica, op.Budget = true, &record.Budget{}
 		case 'B':
 			op.Answer.Replica = true
 		}
 		op.Overlaps = c == 'b' || c == 'B'
-		op.Answer.Waited = strings.ContainsRune("RPELB", c)
+		op.Answer.Waited = strings.ContainsRune("RPELBO", c)
 		if c == 'x' || c == 'f' {
 			op = failed(op)
 		}
@@ -63,6 +65,9 @@ func TestUnpromptedWaits(t *testing.T) {
 		"for a lost token":                          {[]string{"rLr"}, nil, 0},
 		"beside another request":                    {[]string{"rBr"}, nil, 0},
 		"for a write that another read overlapped":  {[]string{"rwbR"}, nil, 0},
+		"of reads that may be old":                  {[]string{"rOO"}, nil, 0},
+		"after one that may be old":                 {[]string{"roRr"}, nil, 0},
+		"long after one that may be old":            {[]string{"roRR"}, nil, 1},
 		"long after an event":                       {[]string{"rErR"}, nil, 1},
 		"twice":                                     {[]string{"rRrR"}, nil, 2},
 		"the second after a write is unprompted":    {[]string{"rwRR"}, nil, 1},

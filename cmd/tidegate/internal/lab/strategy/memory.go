@@ -30,7 +30,7 @@ func (m Memory) Name() string {
 // About implements Strategy.
 func (m Memory) About() string {
 	if m.Forgets {
-		return "tidegate with sessions in the instance's memory; one that it does not know is a new one, wrongly"
+		return "tidegate with sessions in the instance's memory; one that it does not know is a new one, wrongly, and reads from replicas of any age"
 	}
 	return "tidegate with sessions in the instance's memory; one that it does not know catches up"
 }
@@ -40,6 +40,11 @@ func (Memory) Homebound() {}
 
 // Open implements Strategy.
 func (m Memory) Open(ctx context.Context, _ int, nodes Nodes, cfg Config) (Instance, error) {
+	if m.Forgets {
+		// The other half of the mistake: a new process would refuse replicas of unknown age
+		// to those whom it takes for new.
+		cfg.AnyLag = true
+	}
 	return openGated(ctx, nodes, cfg, &memory{forgets: m.Forgets, sessions: map[int]*tidegate.Session{}})
 }
 

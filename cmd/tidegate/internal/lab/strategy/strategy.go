@@ -6,6 +6,7 @@ package strategy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,6 +65,14 @@ type Instance interface {
 	Close()
 }
 
+// Relaxed is an instance that knows reads whose answer may be old. Any other answers
+// them as it answers all.
+type Relaxed interface {
+	// ReadRelaxed is [Instance.Read] for an answer that may be as old as the budget
+	// says.
+	ReadRelaxed(ctx context.Context, s *Session, keys []int64, b record.Budget) (record.Answer, error)
+}
+
 // Session is what moves with a user from instance to instance: an identity and
 // a token, which only the strategy understands.
 type Session struct {
@@ -92,6 +101,11 @@ type Config struct {
 	// Wait is how long a causal read may wait for a replica; zero means the
 	// library's own.
 	Wait time.Duration
+	// FallbackReads bounds the reads of one instance of tidegate that are on the primary
+	// for want of a replica. Zero means the library's own.
+	FallbackReads int32
+	// AnyLag lets sessions without a mark read from replicas of any age.
+	AnyLag bool
 	// Carried says that something else carries the sessions: each operation's
 	// context has its own. It is for a [Carriable] strategy.
 	Carried bool
@@ -116,6 +130,10 @@ func Carriers() []Strategy {
 	return []Strategy{Memory{}, Memory{Forgets: true}}
 }
 
+// Limits lists the variants of tidegate with another limit of what may fall back to
+// the primary. They are for the scenario that shows what the limit does.
+func Limits() []Strategy { return []Strategy{Unlimited{}} }
+
 // Usual names the strategies that a run compares when nobody says which.
 func Usual() []string { return []string{RoundRobin{}.Name(), Tidegate{}.Name()} }
 
@@ -129,9 +147,9 @@ func names(list []Strategy) (names []string) {
 	return names
 }
 
-// Find returns the strategy with the name, a carrier's included.
+// Find returns the strategy with the name, a variant's included.
 func Find(name string) (Strategy, error) {
-	every := append(All(), Carriers()...)
+	every := slices.Concat(All(), Carriers(), Limits())
 	for _, s := range every {
 		if s.Name() == name {
 			return s, nil

@@ -17,7 +17,7 @@ func TestStrategies(t *testing.T) {
 		t.Errorf("strategies are %s, want %s", got, want)
 	}
 	names := strategy.Names()
-	for _, s := range strategy.Carriers() {
+	for _, s := range append(strategy.Carriers(), strategy.Limits()...) {
 		names = append(names, s.Name())
 	}
 	for _, name := range append(names, strategy.Usual()...) {

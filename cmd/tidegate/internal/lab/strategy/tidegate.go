@@ -54,7 +54,10 @@ type carrier interface {
 
 // openGated starts an instance whose sessions are carried in that way.
 func openGated(ctx context.Context, nodes Nodes, cfg Config, by carrier) (*gated, error) {
-	c := pgxgate.Config{Cluster: Cluster, Wait: cfg.Wait}
+	c := pgxgate.Config{Cluster: Cluster, Wait: cfg.Wait, FallbackReads: cfg.FallbackReads}
+	if cfg.AnyLag {
+		c.LongestLag = -1
+	}
 	for _, dsn := range nodes.All() {
 		pool, err := pgxpool.ParseConfig(dsn)
 		if err != nil {
@@ -95,14 +98,37 @@ func (g *gated) read(ctx context.Context, s *Session, class tidegate.Class, keys
 			Replica:  err == nil && d.Role == tidegate.RoleReplica,
 			Fallback: err == nil && d.Role == tidegate.RolePrimary && d.Reason != tidegate.ReasonStrong,
 			Waited:   d.Waited > 0,
-			Unproven: d.Unproven,
-			Begun:    err != nil && len(rows) > 0,
-			// Without a primary there is nothing to protect: that is an error.
-			Shed: errors.Is(err, tidegate.ErrOverloaded) || errors.Is(err, tidegate.ErrNotFresh) && !errors.Is(err, tidegate.ErrNoPrimary),
+			Unproven: d.Unproven, MarkedStale: d.Stale, Queued: d.Queued,
+			Bound: d.Staleness, Bounded: d.StalenessKnown,
+			Retries: d.Retries,
+			Begun:   err != nil && len(rows) > 0,
+			Shed:    refused(err),
 		}
+		answer.NotFresh = answer.Shed && errors.Is(err, tidegate.ErrNotFresh)
+		answer.Typed = answer.Shed && typed(err)
 		return err
 	})
 	return answer, err
+}
+
+// refused reports whether an error is the library's own choice. Without a primary there
+// is nothing to protect, and a read whose time is over was not answered in time: those
+// are errors.
+func refused(err error) bool {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return false
+	case errors.Is(err, tidegate.ErrOverloaded):
+		return true
+	}
+	return errors.Is(err, tidegate.ErrNotFresh) && !errors.Is(err, tidegate.ErrNoPrimary)
+}
+
+// typed reports whether a refusal says what an application needs to know of it.
+func typed(err error) bool {
+	var full *tidegate.OverloadedError
+	var late *tidegate.NotFreshError
+	return errors.As(err, &full) && full.RetryAfter > 0 || errors.As(err, &late)
 }
 
 // Write implements Instance.

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"sync"
@@ -167,7 +168,8 @@ func (d *driver) write(ctx context.Context, op record.Op, step Step) {
 	d.begin(ctx, &op, step)
 	d.mu.Unlock()
 
-	limited, cancel := context.WithTimeout(ctx, patience)
+	op.Deadline = patience
+	limited, cancel := context.WithTimeout(ctx, op.Deadline)
 	defer cancel()
 	d.client.Write(limited, &op)
 
@@ -183,10 +185,13 @@ func (d *driver) write(ctx context.Context, op record.Op, step Step) {
 
 // beginRead notes that a read begins and returns what it must show.
 func (d *driver) beginRead(ctx context.Context, op *record.Op, step Step) check.Required {
-	op.Kind, op.Asked, op.Strong = record.Read, step.Keys, step.Strong
+	op.Kind, op.Asked, op.Strong, op.Budget = record.Read, step.Keys, step.Strong, step.Budget
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.begin(ctx, op, step)
+	if op.Budget != nil {
+		return d.checks.BeginRelaxed(op.Asked)
+	}
 	if d.fresh {
 		d.fresh = false
 		op.AfterWrite, op.AtOnce, op.SinceWrite = true, step.Pace == AtOnce, op.Start-d.acked
@@ -198,7 +203,8 @@ func (d *driver) beginRead(ctx context.Context, op *record.Op, step Step) check.
 }
 
 func (d *driver) read(ctx context.Context, op record.Op, q check.Required, send func(context.Context, *record.Op)) {
-	limited, cancel := context.WithTimeout(ctx, patience)
+	op.Deadline = cmp.Or(d.load.ReadDeadline, patience)
+	limited, cancel := context.WithTimeout(ctx, op.Deadline)
 	defer cancel()
 	send(limited, &op)
 

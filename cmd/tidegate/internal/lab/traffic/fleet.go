@@ -64,11 +64,14 @@ type direct struct {
 // Read implements Client.
 func (d *direct) Read(ctx context.Context, op *record.Op) {
 	d.fleet.serve(op.Instance, func(i strategy.Instance) {
-		read := i.Read
-		if op.Strong {
-			read = i.ReadStrong
+		switch relaxed, ok := i.(strategy.Relaxed); {
+		case op.Strong:
+			op.Answer, op.Err = i.ReadStrong(ctx, d.session, op.Asked)
+		case op.Budget != nil && ok:
+			op.Answer, op.Err = relaxed.ReadRelaxed(ctx, d.session, op.Asked, *op.Budget)
+		default:
+			op.Answer, op.Err = i.Read(ctx, d.session, op.Asked)
 		}
-		op.Answer, op.Err = read(ctx, d.session, op.Asked)
 	})
 }
 

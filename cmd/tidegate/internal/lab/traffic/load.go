@@ -8,6 +8,8 @@ import (
 	"iter"
 	"math/rand/v2"
 	"time"
+
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/record"
 )
 
 // KeysPerRead is how many rows a read asks for, in one statement and so in one
@@ -36,6 +38,13 @@ type Load struct {
 	WritesEnd time.Duration
 	// Strong is the part of the reads that are strong, 0 to 1.
 	Strong float64
+	// Relaxed is the part of the free reads (those that do not read a write back) that
+	// may be old, each with one of the Budgets, by chance. 0 to 1.
+	Relaxed float64
+	Budgets []record.Budget
+	// ReadDeadline is how long a read may take. Zero means 5 s, as for writes: far above any
+	// latency worth reporting.
+	ReadDeadline time.Duration
 	// Parallel is the part of the free arrivals (those that neither write nor read a
 	// write back) whose read the session does not wait for: its next operation begins
 	// at the same time. 0 to below 1; zero: the operations follow one another.
@@ -85,8 +94,9 @@ type Step struct {
 	Pace     Pace
 	Write    bool
 	Instance int
-	Keys     []int64 // of a read; the session's own comes first
-	Strong   bool    // of a read
+	Keys     []int64        // of a read; the session's own comes first
+	Strong   bool           // of a read
+	Budget   *record.Budget // of a relaxed read
 	// Beside says that the session goes on without waiting for this read.
 	Beside bool
 	// Drop says that the session's client has lost its tokens by now.
@@ -140,6 +150,9 @@ func (l Load) Steps(session int) iter.Seq[Step] {
 			}
 			step.Keys = l.keys(r, session)
 			step.Strong = l.Strong > 0 && r.Float64() < l.Strong
+			if l.Relaxed > 0 && step.Pace == Scheduled && r.Float64() < l.Relaxed {
+				step.Budget, step.Strong = &l.Budgets[r.IntN(len(l.Budgets))], false
+			}
 			if l.Parallel > 0 && step.Pace == Scheduled && r.Float64() < l.Parallel {
 				step.Beside, beside = true, step.Due
 			}
@@ -194,6 +207,9 @@ func (l Load) String() string {
 		l.Sessions, l.Instances, l.Rate, l.Writes*100, l.Duration)
 	if l.Strong > 0 {
 		s += fmt.Sprintf(", %.0f %% of the reads strong", l.Strong*100)
+	}
+	if l.Relaxed > 0 {
+		s += fmt.Sprintf(", %.0f %% of the free reads may be old", l.Relaxed*100)
 	}
 	if l.Drops > 0 {
 		s += fmt.Sprintf(", clients lose their tokens before %.0f %% of the operations", l.Drops*100)

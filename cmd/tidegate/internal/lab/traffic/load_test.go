@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/record"
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/traffic"
 )
 
@@ -53,6 +54,40 @@ func TestRatesAreKept(t *testing.T) {
 		near(t, "part of writes", written/(reads+written), writes, 0.06)
 		near(t, "reads at once per write", atOnce, written/2, 0.1)
 		near(t, "later reads per write", later, written/2, 0.1)
+	}
+}
+
+// Reads that may be old are a part of those that read no write back, each budget gets
+// its share, and nothing else changes with them.
+func TestRelaxedReads(t *testing.T) {
+	t.Parallel()
+	l := usual
+	l.Relaxed, l.Budgets = 0.5, record.Budgets(time.Second)
+	free, relaxed, by := 0.0, 0.0, map[record.Breach]float64{}
+	for _, steps := range plan(l) {
+		for _, s := range steps {
+			if s.Budget != nil {
+				relaxed++
+				by[s.Budget.OnBreach]++
+				if s.Write || s.Pace != traffic.Scheduled || s.Strong {
+					t.Fatalf("%+v may be old", s)
+				}
+			}
+			if !s.Write && s.Pace == traffic.Scheduled {
+				free++
+			}
+		}
+	}
+	near(t, "relaxed reads", relaxed, free/2, 0.03)
+	for _, b := range l.Budgets {
+		near(t, string(b.OnBreach), by[b.OnBreach], relaxed/4, 0.1)
+	}
+	for _, steps := range plan(usual) {
+		for _, s := range steps {
+			if s.Budget != nil {
+				t.Fatal("a read may be old, and nobody asked for that")
+			}
+		}
 	}
 }
 

@@ -30,6 +30,8 @@ const horizon = 25 * time.Millisecond
 // own, from an answer that it had, or from the event that caused the read. So is
 // a read that did go wrong: it was such a look itself.
 //
+// Relaxed reads may be old, and are in no such danger.
+//
 // So at the moment of that look, a read by this session on that replica would
 // have been a violation. A replica that catches up between the dispatch and the
 // look is not counted, though the read may have been in danger: with lags of
@@ -48,7 +50,7 @@ func Opportunities(histories [][]record.Op, looks [][]Look, keys int) (n int) {
 				continue
 			}
 			known.until(op.Start)
-			if op.Kind == record.Read && (lacking(op.Start, known.at(op), looks, next) || wrong(op)) {
+			if op.Kind == record.Read && op.Budget == nil && (lacking(op.Start, known.at(op), looks, next) || wrong(op)) {
 				n++
 			}
 			known.pending = append(known.pending, op)

@@ -39,6 +39,12 @@ func told(op record.Op, key, version int64) record.Op {
 	return op
 }
 
+// relaxed is a read whose answer may be old.
+func relaxed(op record.Op) record.Op {
+	op.Budget = &record.Budget{Within: time.Second}
+	return op
+}
+
 func failed(op record.Op) record.Op {
 	op.Err = errors.New("refused")
 	return op
@@ -63,6 +69,9 @@ func TestOpportunities(t *testing.T) {
 		},
 		"own write is lacking": {
 			ops{wrote(5, 1), saw(10, 1, 0)}, []looks{{look(12, 0, 0)}}, 1,
+		},
+		"own write is lacking, and the answer may be old": {
+			ops{wrote(5, 1), relaxed(saw(10, 0, 3)), saw(20, 1, 3)}, []looks{{look(12, 0, 0), look(22, 1, 2)}}, 1,
 		},
 		"own write is there": {
 			ops{wrote(5, 1), saw(10, 1, 0)}, []looks{{look(12, 1, 0)}}, 0,
