@@ -270,6 +270,26 @@ func TestFallbackLimit(t *testing.T) {
 	}
 }
 
+// TestDeadlineWhileWaitingForAConnection: it is the caller's own, and no word on
+// freshness.
+func TestDeadlineWhileWaitingForAConnection(t *testing.T) {
+	c := cluster(t)
+	db := open(t, c, func(cfg *pgxgate.Config) { cfg.PrimaryReads = 1 })
+	class := tidegate.Strong("strong", "test")
+	holder := must[*pgxgate.Conn](t)(db.Acquire(t.Context(), class))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var v int64
+	err := db.Read(class).QueryRow(ctx, get, key(t)).Scan(&v)
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, tidegate.ErrNotFresh) {
+		t.Errorf("%v", err)
+	}
+	holder.Release()
+	if err := db.Read(class).QueryRow(t.Context(), get, key(t)).Scan(&v); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
 func TestOneNodeWithoutReplicas(t *testing.T) {
 	c := cluster(t)
 	db := open(t, c, func(cfg *pgxgate.Config) { cfg.Nodes = cfg.Nodes[:1] })

@@ -38,6 +38,9 @@ func (l *lease) take(ctx context.Context, class tidegate.Class) error {
 		err := l.acquire(ctx)
 		if err != nil {
 			if !l.tryElsewhere(ctx, err, false) {
+				if ctx.Err() != nil { // the caller's time is over, which says nothing of freshness
+					return err
+				}
 				return l.db.explain(err, tidegate.ErrNotFresh)
 			}
 			continue
