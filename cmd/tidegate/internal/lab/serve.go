@@ -50,7 +50,7 @@ func (r *runner) run(ctx context.Context, s strategy.Strategy, load traffic.Load
 		return nil, err
 	}
 	conflictsBefore, err := r.stage.conflicts(ctx)
-	if err != nil {
+	if err != nil && ctx.Err() == nil { // an interrupted run shows what there is
 		return nil, err
 	}
 	warm := statsOf(fleet)
