@@ -41,7 +41,6 @@ func over(by string) lab.Config {
 // Every carrier keeps the promises that an application without one breaks over the
 // same HTTP. The runs follow one another, because each has three servers to feed.
 func TestCarriers(t *testing.T) {
-	t.Parallel()
 	pgcluster.InstallForTest(t)
 	for _, c := range carrier.All() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -78,7 +77,6 @@ func TestCarriers(t *testing.T) {
 // Who has lost a token sees everything, unless the policy takes it for somebody
 // new: then it misses what it knew, and the run says that this is what it shows.
 func TestLostTokens(t *testing.T) {
-	t.Parallel()
 	pgcluster.InstallForTest(t)
 	cfg := over("")
 	cfg.Scenario, cfg.Strategies, cfg.Rate = "lost-token", []string{report.Ours}, 300

@@ -29,7 +29,6 @@ func judged(t *testing.T, cfg *lab.Config) *report.Result {
 // time and with a typed error, and those that may be old get an old answer; without it
 // none is, and all wait.
 func TestStampede(t *testing.T) {
-	t.Parallel()
 	pgcluster.InstallForTest(t)
 	cfg := usual()
 	cfg.Scenario, cfg.Strategies, cfg.Duration = "stampede", []string{"tidegate", "tidegate-unlimited"}, 4*time.Second
@@ -53,7 +52,6 @@ func TestStampede(t *testing.T) {
 // The lab sees answers that are too old, where an application does not mind, and none
 // with tidegate: what it could not answer in time it marked or refused.
 func TestBudget(t *testing.T) {
-	t.Parallel()
 	pgcluster.InstallForTest(t)
 	cfg := usual()
 	cfg.Scenario, cfg.Strategies, cfg.Duration = "budget", []string{"round-robin", "tidegate"}, 4*time.Second

@@ -13,9 +13,8 @@ import (
 
 // Whatever happens, tidegate keeps its promises and fails no read that it need
 // not. The runs are short, with a little load: not all of them put many reads in
-// danger. They follow one another, because each has three servers to feed.
+// danger. They follow one another, as all runs here do, because each has three servers to feed.
 func TestScenarios(t *testing.T) {
-	t.Parallel()
 	pgcluster.InstallForTest(t)
 	special := map[string]func(*lab.Config){
 		// Both ends of the load's settings in one run.
@@ -56,14 +55,24 @@ func TestScenarios(t *testing.T) {
 			if change := special[s.Name]; change != nil {
 				change(&cfg)
 			}
-			result, err := lab.Run(t.Context(), cfg, nil)
-			if err != nil {
-				t.Fatal(err)
+			var result *report.Result
+			var v report.Verdict
+			// A busy machine serves so little at times that a run says nothing.
+			for tries := 1; tries <= 3; tries++ {
+				var err error
+				if result, err = lab.Run(t.Context(), cfg, nil); err != nil {
+					t.Fatal(err)
+				}
+				for i := range result.Strategies {
+					t.Logf("%+v", result.Strategies[i])
+				}
+				v = report.Judge(result, report.Terms{Errors: s.Errors, Sheds: s.Sheds, Conflicts: s.Conflicts})
+				if v.Status == report.StatusBroken || v.Status == report.StatusKept && result.Strategies[0].Reads >= 150 {
+					break
+				}
+				cfg.Duration += cfg.Duration / 2
 			}
-			for i := range result.Strategies {
-				t.Logf("%+v", result.Strategies[i])
-			}
-			if v := report.Judge(result, report.Terms{Errors: s.Errors, Sheds: s.Sheds, Conflicts: s.Conflicts}); v.Status != report.StatusKept {
+			if v.Status != report.StatusKept {
 				t.Error(v.Line)
 			}
 			if f := result.Strategies[0]; f.Reads < 150 || f.Writes == 0 {
@@ -79,7 +88,6 @@ func TestScenarios(t *testing.T) {
 // While a standby is dead, commits that every standby must have applied wait;
 // ours do not.
 func TestWritesStallForADeadStandby(t *testing.T) {
-	t.Parallel()
 	pgcluster.InstallForTest(t)
 	cfg := usual()
 	cfg.Scenario, cfg.Duration = "kill-replica", 3*time.Second
