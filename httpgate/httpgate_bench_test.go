@@ -77,7 +77,12 @@ func BenchmarkRequest(b *testing.B) {
 				if c.kept {
 					sources = []httpgate.Source{storeSource(b, newStore(b)), httpgate.Header("")}
 				}
-				h = newGate(b, func(cfg *httpgate.Config) { cfg.Sources = sources }).Wrap(h)
+				h = newGate(b, func(cfg *httpgate.Config) {
+					cfg.Sources, cfg.Clusters = sources, []string{"main", "test"}
+					if c.kept {
+						cfg.Clusters = []string{"test"}
+					}
+				}).Wrap(h)
 			}
 			r := request()
 			if c.token != "" {
