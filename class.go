@@ -49,7 +49,8 @@ type class struct {
 	budget           time.Duration
 	anyStaleness     bool
 	breach           Breach
-	breaches         int   // options that say what to do on one
+	breaches         int // options that say what to do on one
+	shedFirst        bool
 	err              error // of the declaration
 }
 
@@ -158,6 +159,19 @@ func StaleWhenShed() BreachOption { return BreachOption(BreachStaleWhenShed) }
 // FailWhenStale lets a relaxed read fail rather than use the primary.
 func FailWhenStale() BreachOption { return BreachOption(BreachFail) }
 
+// ShedFirstOption is returned by [ShedFirst]. A strong class does not take it: its reads
+// are not on the primary in a replica's place.
+type ShedFirstOption struct{}
+
+func (ShedFirstOption) applyCausal(c *class)  { c.shedFirst = true }
+func (ShedFirstOption) applyRelaxed(c *class) { c.shedFirst = true }
+
+// ShedFirst makes reads of the class go without the primary while too large a share of the
+// cluster's reads wants it for want of a replica (FallbackShare in the database's
+// configuration). They fail with an [OverloadedError] then, or are answered by a replica as
+// [StaleWhenShed] says.
+func ShedFirst() ShedFirstOption { return ShedFirstOption{} }
+
 // Strong declares a class for reads whose answer decides something: presence or
 // absence, a permission, money, anything that a write will be based on. They are
 // answered by the primary.
@@ -219,6 +233,9 @@ func (c Class) Budget() (d time.Duration, anyAge bool) {
 // OnBreach returns what a relaxed read does when its budget cannot be kept.
 func (c Class) OnBreach() Breach { return c.get().breach }
 
+// ShedFirst reports whether the class was declared with [ShedFirst].
+func (c Class) ShedFirst() bool { return c.get().shedFirst }
+
 // Err returns an error that wraps [ErrClass] when the declaration cannot be
 // used, and nil otherwise. Reads of such a class fail with it.
 func (c Class) Err() error { return c.get().err }
@@ -236,6 +253,8 @@ func (c *class) check() error {
 		return fmt.Errorf("%w: class %q has the budget %v; use a positive duration or AnyStaleness()", ErrClass, c.name, c.budget)
 	case c.breaches > 1:
 		return fmt.Errorf("%w: class %q says more than once what to do when its budget cannot be kept; leave one of ServeStale, StaleWhenShed and FailWhenStale", ErrClass, c.name)
+	case c.shedFirst && (c.breach == BreachStale || c.breach == BreachFail):
+		return fmt.Errorf("%w: class %q does without the primary when its budget cannot be kept (%v), so that ShedFirst changes nothing; leave out one of them", ErrClass, c.name, c.breach)
 	case c.breaches > 0 && c.anyStaleness:
 		return fmt.Errorf("%w: class %q allows any staleness, so it has no budget to be broken; leave out %v", ErrClass, c.name, c.breach)
 	}

@@ -105,6 +105,16 @@ const (
 	// FloorDropped: something of what replicas had to have for any read belongs to another
 	// history than Epoch; Floor is what is left.
 	FloorDropped
+	// FallbacksHigh: more than the configured share of the reads wants the primary for want
+	// of a replica, in Share; classes with [ShedFirst] go without it.
+	FallbacksHigh
+	// FallbacksNormal: it is less than half of that share again.
+	FallbacksNormal
+	// NodeSlow: reads go around the node as long as another has what they need, because it
+	// answers later than others: in the middle reads took Took there.
+	NodeSlow
+	// NodeQuick: it answers as others do again.
+	NodeQuick
 )
 
 // EjectionReason says why a replica is left out.
@@ -136,6 +146,7 @@ func (r EjectionReason) String() string {
 var changeNames = [...]string{
 	"none", "node-added", "node-removed", "node-found", "node-failing", "node-answering", "role-changed", "node-restarted",
 	"history-changed", "primaries-conflict", "conflict-over", "rollout-changed", "node-ejected", "node-returned", "floor-raised", "floor-dropped",
+	"fallbacks-high", "fallbacks-normal", "node-slow", "node-quick",
 }
 
 // String returns the kind as a word for logs and metrics.
@@ -161,6 +172,12 @@ type Change struct {
 	Rollout Rollout
 	// Floor is what every replica must have, with FloorRaised and FloorDropped.
 	Floor Position
+	// Share is the part of the reads that wanted the primary for want of a replica, of
+	// those that replicas are there for, with FallbacksHigh and FallbacksNormal.
+	Share float64
+	// Took is how long a read takes on the node, the median of those timed lately, with
+	// NodeSlow and NodeQuick.
+	Took time.Duration
 	// Ejection says why the node is left out, with NodeEjected.
 	Ejection EjectionReason
 	// Err says why, with NodeFailing.

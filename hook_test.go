@@ -25,6 +25,10 @@ func TestChangeKindString(t *testing.T) {
 		tidegate.NodeReturned:      "node-returned",
 		tidegate.FloorRaised:       "floor-raised",
 		tidegate.FloorDropped:      "floor-dropped",
+		tidegate.FallbacksHigh:     "fallbacks-high",
+		tidegate.FallbacksNormal:   "fallbacks-normal",
+		tidegate.NodeSlow:          "node-slow",
+		tidegate.NodeQuick:         "node-quick",
 		200:                        "change-200",
 	} {
 		if got := kind.String(); got != want {
@@ -32,7 +36,7 @@ func TestChangeKindString(t *testing.T) {
 		}
 	}
 	// A kind that is added gets a name of its own, and an entry above.
-	if got, want := (tidegate.FloorDropped + 1).String(), "change-16"; got != want {
+	if got, want := (tidegate.NodeQuick + 1).String(), "change-20"; got != want {
 		t.Errorf("the kind after the last one is %q, want %q", got, want)
 	}
 }

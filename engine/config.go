@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"reflect"
 	"slices"
 	"time"
@@ -91,9 +92,24 @@ type Config struct {
 	// their context leaves; then they fail with a [tidegate.OverloadedError], or are
 	// answered as their class says. Strong reads, reads without a session and writes
 	// are not bounded. Zero means no bound: an adapter knows its pools.
+	//
+	// This is the most. While reads fall back the bound follows the writes that this process
+	// tells of ([Core.Sent]): it shrinks while more than one of eight takes clearly longer than
+	// 19 of 20 did before, down to one read for a 32nd of the time, and grows while they do
+	// not. It is the most again when no read has fallen back for two seconds.
 	Fallbacks int
+	// FixedFallbacks keeps the bound at Fallbacks, whatever becomes of the writes.
+	FixedFallbacks bool
 	// FallbackWait is how long a read may queue for the primary. Zero means 200ms.
 	FallbackWait time.Duration
+	// FallbackShare is the part of the reads which replicas are there for that may want the
+	// primary in their place within the last FallbackWindow: beyond it hooks are told
+	// (FallbacksHigh), and classes with [tidegate.ShedFirst] go without the primary until it
+	// is less than half. At least 20 reads have to want it. Zero means half; 1 or
+	// more, or less than zero, means never.
+	FallbackShare float64
+	// FallbackWindow is how long back that is counted, 100ms to 1h. Zero means 10s.
+	FallbackWindow time.Duration
 	// Rollout says which reads are routed to replicas. The zero Rollout routes all;
 	// [Core.SetRollout] changes it.
 	Rollout tidegate.Rollout
@@ -119,6 +135,10 @@ func (c Config) withDefaults() Config {
 	set(&c.ProofWait, time.Second)
 	set(&c.LongestLag, time.Hour)
 	set(&c.FallbackWait, 200*time.Millisecond)
+	set(&c.FallbackWindow, 10*time.Second)
+	if c.FallbackShare == 0 {
+		c.FallbackShare = .5
+	}
 	set(&c.ProbeInterval, 100*time.Millisecond)
 	set(&c.ProbeTimeout, time.Second)
 	if c.DemandRate == 0 {
@@ -172,6 +192,12 @@ func (c Config) validate() error {
 	}
 	if c.Fallbacks < 0 {
 		return bad("Fallbacks", "is %d; use a positive number of reads, or zero for no bound", c.Fallbacks)
+	}
+	if math.IsNaN(c.FallbackShare) {
+		return bad("FallbackShare", "is not a number; use 0 to 1, or zero for half")
+	}
+	if c.FallbackWindow < 100*time.Millisecond || c.FallbackWindow > time.Hour {
+		return bad("FallbackWindow", "is %v; use 100ms to 1h, or zero for 10s", c.FallbackWindow)
 	}
 	if !(c.DemandRate > 0) || c.DemandRate > 1e5 {
 		return bad("DemandRate", "is %v probes per second; use more than 0 and at most 100000", c.DemandRate)

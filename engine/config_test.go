@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,9 @@ func TestConfigNamesTheField(t *testing.T) {
 		{"ProofWait", func(c *engine.Config) { c.ProofWait = -1 }},
 		{"ProbeInterval", func(c *engine.Config) { c.ProbeInterval = time.Microsecond }},
 		{"ProbeTimeout", func(c *engine.Config) { c.ProbeTimeout = 2 * time.Hour }},
+		{"FallbackShare", func(c *engine.Config) { c.FallbackShare = math.NaN() }},
+		{"FallbackWindow", func(c *engine.Config) { c.FallbackWindow = time.Millisecond }},
+		{"FallbackWindow", func(c *engine.Config) { c.FallbackWindow = 2 * time.Hour }},
 		{"DemandRate", func(c *engine.Config) { c.DemandRate = -1 }},
 		{"DemandRate", func(c *engine.Config) { c.DemandRate = 1e9 }},
 		{"DemandBurst", func(c *engine.Config) { c.DemandBurst = -1 }},

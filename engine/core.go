@@ -66,7 +66,8 @@ func New(cfg Config) (*Core, error) {
 		DemandBurst: cfg.DemandBurst, ProofWait: cfg.ProofWait, Probed: c.probed,
 	})
 	c.router = route.New(route.Config{Cluster: cfg.Cluster, Nodes: nodes, Zone: cfg.Zone, Wait: cfg.Wait, ProofWait: cfg.ProofWait,
-		LongestLag: cfg.LongestLag, MostLag: cfg.MostLag, Fallbacks: cfg.Fallbacks, FallbackWait: cfg.FallbackWait}, c.watcher)
+		LongestLag: cfg.LongestLag, MostLag: cfg.MostLag, Fallbacks: cfg.Fallbacks, FixedFallbacks: cfg.FixedFallbacks, FallbackWait: cfg.FallbackWait,
+		FallbackShare: cfg.FallbackShare, FallbackWindow: cfg.FallbackWindow}, c.watcher)
 	c.router.SetRollout(cfg.Rollout)
 	c.open = func(nonce uint64, marks []tidegate.Mark) tidegate.Ledger {
 		l := ledger.New(cfg.Cluster, nonce, nil)

@@ -46,6 +46,14 @@ func logChange(logger *slog.Logger, c tidegate.Change) {
 		log.Info("floor raised: reads leave replicas out that have less", "floor", c.Floor)
 	case tidegate.FloorDropped:
 		log.Warn("floor dropped: it belongs to another history; set it again by a token of this one", "floor", c.Floor)
+	case tidegate.NodeSlow:
+		log.Warn("reads go around the node: it answers late", "took", c.Took)
+	case tidegate.NodeQuick:
+		log.Info("the node answers as others do again", "took", c.Took)
+	case tidegate.FallbacksHigh:
+		log.Warn("too many reads want the primary in a replica's place", "share", c.Share)
+	case tidegate.FallbacksNormal:
+		log.Info("replicas answer most reads again", "share", c.Share)
 	case tidegate.RolloutChanged:
 		log.Info("rollout changed", "rollout", c.Rollout)
 	}

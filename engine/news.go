@@ -8,6 +8,7 @@ import (
 	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/internal/freshness"
 	"github.com/tidegatedb/tidegate/internal/mono"
+	"github.com/tidegatedb/tidegate/internal/route"
 )
 
 // news tells the hooks what is decided and what becomes known.
@@ -83,7 +84,11 @@ func (c *Core) probed(r freshness.Result) {
 	for _, i := range c.router.Judge(r.Table, mono.Now()) {
 		c.judged(i)
 	}
+	for _, i := range c.router.JudgePaces(r.Table, mono.Now()) {
+		c.paced(i)
+	}
 	n.history(r.Table)
+	n.share(c.router.JudgeShare(r.Table, mono.Now()))
 	if len(n.probing) == 0 {
 		return
 	}
@@ -111,6 +116,31 @@ func (c *Core) judged(i int) {
 		x.Kind, x.Ejection = tidegate.NodeEjected, e.Why
 	}
 	c.news.told(x)
+}
+
+// paced tells that a node has become slow, or is no more; n.mu is held.
+func (c *Core) paced(i int) {
+	m := c.members.get(i)
+	if m == nil {
+		return
+	}
+	x := tidegate.Change{Kind: tidegate.NodeQuick, Node: m.Name, Role: c.news.last[i].role}
+	slow, took := c.router.Slow(i, mono.Now())
+	if x.Took = took; slow {
+		x.Kind = tidegate.NodeSlow
+	}
+	c.news.told(x)
+}
+
+// share tells when more reads want the primary than may, and when no more do; n.mu is
+// held.
+func (n *news) share(s route.ShareNews) {
+	switch {
+	case s.Changed && s.High:
+		n.told(tidegate.Change{Kind: tidegate.FallbacksHigh, Share: s.Share})
+	case s.Changed:
+		n.told(tidegate.Change{Kind: tidegate.FallbacksNormal, Share: s.Share})
+	}
 }
 
 // history tells what has changed for the whole cluster; n.mu is held.

@@ -24,6 +24,17 @@ type Status struct {
 	// Floor is what a replica must have for any read of this process, as far as it is
 	// known; zero without a floor. See [Core.SetFloor].
 	Floor tidegate.Position
+	// FallbackLimit is how many reads may be on the primary for want of a replica now, and
+	// below one the part of the time in which one may; zero without a limit. FallbacksNow
+	// are, FallbacksQueued wait for room.
+	FallbackLimit                 float64
+	FallbacksNow, FallbacksQueued int
+	// FallbackShare is the part of the reads that wanted the primary for want of a replica
+	// within the last FallbackWindow, of those that replicas are there for. FallbacksHigh
+	// tells that it was above Config.FallbackShare, and has not been below half of that
+	// since.
+	FallbackShare float64
+	FallbacksHigh bool
 	// Rollout says which reads are routed.
 	Rollout tidegate.Rollout
 	// Nodes has an entry for each node.
@@ -71,6 +82,11 @@ type NodeStatus struct {
 	Ejection tidegate.EjectionReason
 	Ejected  time.Duration
 	Share    float64
+	// Took is how long a read takes on the replica, the median of those timed in the last
+	// ten seconds, zero without any. Slow tells that reads go around it because that is more
+	// than three times what they take on another.
+	Took time.Duration
+	Slow bool
 	// Flying is the number of reads in flight.
 	Flying int64
 	// Probes and DemandProbes count probes by the clock and asked for.
@@ -81,6 +97,8 @@ type NodeStatus struct {
 func (c *Core) Status() Status {
 	t, now := c.watcher.Table(), mono.Now()
 	s := Status{Cluster: c.cfg.Cluster, Epoch: t.Epoch, Conflict: t.Conflict, Shown: t.Shown, Floor: c.router.Floor(), Rollout: c.router.Rollout(), Stats: c.Stats()}
+	s.FallbackLimit, s.FallbacksNow, s.FallbacksQueued = c.router.FallbackLimit()
+	s.FallbackShare, s.FallbacksHigh = c.router.FallbackShare()
 	if t.Primary != freshness.NoNode {
 		s.Primary = c.NodeName(t.Primary)
 	}
@@ -95,6 +113,7 @@ func (c *Core) Status() Status {
 func (c *Core) nodeStatus(t *freshness.Table, i int, m *Node, now int64) NodeStatus {
 	x := &t.Nodes[i]
 	n := NodeStatus{Node: m.Name, Zone: m.Zone, Usable: x.Usable, Epoch: x.Epoch, ProbeAge: -1, Err: x.Err, Flying: c.router.Flying(i)}
+	n.Slow, n.Took = c.router.Slow(i, now)
 	n.Probes, n.DemandProbes = c.watcher.Counts(i)
 	var out route.Ejection
 	if out, n.Share = c.router.Ejected(i); out.Why != tidegate.EjectionNone {

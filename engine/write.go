@@ -21,6 +21,7 @@ type Write struct {
 	ledger *ledger.Ledger
 	// session is not nil while the write is open.
 	session *tidegate.Session
+	sent    int64 // when the round trip that is on its way began, zero without one
 }
 
 // BeginWrite returns where a write goes. Errors are the context's, or wrap
@@ -91,9 +92,23 @@ func (c *Core) noPrimary(t *freshness.Table) error {
 	return fmt.Errorf("%w%s", tidegate.ErrNoPrimary, why)
 }
 
+// Sent tells that the primary is about to be asked for something that a caller waits for
+// and that mostly takes the same time: a statement on its own, or a COMMIT; not a batch
+// or a copy. EndWrite tells that it has been answered. While reads fall back their limit
+// follows how long these take; an adapter that does not tell has a fixed one.
+func (c *Core) Sent(w *Write) {
+	if w.sent == 0 {
+		w.sent = c.router.Writing()
+	}
+}
+
 // EndWrite ends a write, after Committed or Unknown if it was sent. Only the first
 // call counts.
 func (c *Core) EndWrite(w *Write) {
+	if w.sent != 0 {
+		c.router.Wrote(w.sent)
+		w.sent = 0
+	}
 	if w.session != nil {
 		w.ledger.Leave()
 		w.session.EndWrite()

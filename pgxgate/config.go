@@ -81,11 +81,27 @@ type Config struct {
 	// replica, so that strong reads find room among the PrimaryReads however far
 	// replicas are behind. Others queue; see FallbackWait. Zero means two thirds of
 	// PrimaryReads, at least one, so half of MaxConns.
+	//
+	// That is the most. While reads fall back the bound follows how long this process's
+	// writes take (statements on their own, and COMMIT): it shrinks while more than one of
+	// eight takes clearly longer than 19 of 20 did before, down to one read for a 32nd of
+	// the time, and grows while they do not. A process that does not write has nothing to
+	// go by.
 	FallbackReads int32
+	// FixedFallbacks keeps the bound at FallbackReads, whatever becomes of the writes.
+	FixedFallbacks bool
 	// FallbackWait is how long such a read may queue, and at most half of what its
 	// context leaves. Then it fails with a [tidegate.OverloadedError], or is answered by
 	// a replica as its class says: see [tidegate.StaleWhenShed]. Zero means 200ms.
 	FallbackWait time.Duration
+	// FallbackShare is the part of the causal and relaxed reads that may want the primary
+	// for want of a replica within the last FallbackWindow. Beyond it hooks are told
+	// ([tidegate.FallbacksHigh]), and classes with [tidegate.ShedFirst] go without the
+	// primary until it is less than half. At least 20 reads have to want it. Zero
+	// means half; 1 or more, or less than zero, means never.
+	FallbackShare float64
+	// FallbackWindow is how long back that is counted, 100ms to 1h. Zero means 10s.
+	FallbackWindow time.Duration
 	// ReadUser and ReadPassword, if set, are the role that Read handles connect
 	// as, on every node. It should only be able to read.
 	ReadUser, ReadPassword string

@@ -118,6 +118,7 @@ func (w Writer) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comma
 		return pgconn.CommandTag{}, err
 	}
 	l.arm(wire.After)
+	w.db.core.Sent(&l.write)
 	tag, err := l.conn.Conn().Exec(ctx, sql, args...)
 	l.end(err)
 	return tag, err
@@ -131,6 +132,7 @@ func (w Writer) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, e
 		return errRows{err}, err
 	}
 	l.arm(wire.After)
+	w.db.core.Sent(&l.write)
 	rows, err := l.conn.Conn().Query(ctx, sql, args...)
 	if err != nil {
 		l.end(err)
@@ -213,6 +215,7 @@ func (w *writeLease) commit(ctx context.Context, tx pgx.Tx) error {
 		ask = wire.After
 	}
 	w.arm(ask)
+	w.db.core.Sent(&w.write)
 	err := tx.Commit(ctx)
 	if errors.Is(err, pgx.ErrTxClosed) {
 		w.unseen()

@@ -48,6 +48,8 @@ type ejected struct {
 	returns int64
 	// starts is when its slow start began, zero when that is over.
 	starts int64
+	// slowSince is when the node became slow, or was no more.
+	slowSince int64
 	// unproven is since when the node has been usable without a proof of its age.
 	unproven int64
 }
@@ -173,6 +175,8 @@ func (r *Router) reset(i int) {
 	bit := uint64(1) << uint(i)
 	setBit(&r.late, bit, false)
 	setBit(&r.outs, bit, false)
+	setBit(&r.slows, bit, false)
+	r.paces.nodes[i].forget()
 }
 
 // avoid returns the nodes that a read does not use, apart from those that have failed

@@ -101,6 +101,9 @@ func (r *Router) verdict(t *freshness.Table, i int, n *need, class tidegate.Clas
 		v.Why = "what the session has seen elsewhere is not bounded yet; a look is needed"
 	case r.eligible(t, i, n):
 		v.Eligible, v.Why = true, "has everything that is required"
+		if slow, took := r.Slow(i, now); slow {
+			v.Why += fmt.Sprintf(", but answers late (in %v, in the middle): reads go around it while another has it", took.Round(100*time.Microsecond))
+		}
 	case n.oldest != 0 && !v.StalenessKnown:
 		v.Why = "its staleness is not known: no look at the primary that it covers"
 	case n.relaxed:

@@ -20,11 +20,25 @@ func (tk *Ticket) falls(reason tidegate.Reason) bool {
 // read. It reports whether the read needs none any more: a replica qualified while it
 // queued, or its class takes a stale answer rather than none.
 func (r *Router) turn(ctx context.Context, tk *Ticket, reason tidegate.Reason, causal bool, w *waiter) (over bool, err error) {
-	if r.fallbacks == nil || tk.slot || !tk.falls(reason) {
+	if tk.slot || !tk.falls(reason) {
+		return false, nil
+	}
+	if !tk.wanted {
+		tk.wanted = true
+		r.share.wanted.Add(1)
+	}
+	if tk.Class.ShedFirst() && r.share.high.Load() {
+		if r.serveShed(tk) {
+			return true, nil
+		}
+		return false, r.overloaded(tk, w, 0)
+	}
+	if r.fallbacks == nil {
 		return false, nil
 	}
 	p := r.fallbacks.enter()
-	if tk.slot = p == nil; tk.slot {
+	if p == nil {
+		tk.gotSlot()
 		return false, nil
 	}
 	r.stats.Queued.Add(1)
@@ -34,13 +48,14 @@ func (r *Router) turn(ctx context.Context, tk *Ticket, reason tidegate.Reason, c
 		t := r.facts.Table()
 		over = causal && r.qualifies(tk, t)
 		if !over {
-			var more bool
-			if tk.slot, more = p.wait(ctx, t.Next(), limit); !tk.slot && more {
+			if slot, more := p.wait(ctx, t.Next(), limit); slot {
+				tk.gotSlot()
+			} else if more {
 				continue
 			}
 		}
-		if !tk.slot {
-			tk.slot = !r.fallbacks.leave(p)
+		if !tk.slot && !r.fallbacks.leave(p) {
+			tk.gotSlot()
 		}
 		switch {
 		case over:
@@ -51,20 +66,61 @@ func (r *Router) turn(ctx context.Context, tk *Ticket, reason tidegate.Reason, c
 		case ctx.Err() != nil:
 			return false, ctx.Err()
 		}
-		r.stats.Shed.Add(1)
-		if tk.Class.OnBreach() == tidegate.BreachStaleWhenShed && r.serveStale(tk, r.facts.Table()) {
+		if r.serveShed(tk) {
 			return true, nil
 		}
 		return false, r.overloaded(tk, w, time.Duration(mono.Now()-p.since))
 	}
 }
 
-// giveBack gives a slot back that the read has no use for.
+// serveShed counts a read that is sent away, and reports whether a replica answers it all
+// the same, because its class takes a stale answer rather than none.
+func (r *Router) serveShed(tk *Ticket) bool {
+	r.stats.Shed.Add(1)
+	return tk.Class.OnBreach() == tidegate.BreachStaleWhenShed && r.serveStale(tk, r.facts.Table())
+}
+
+// gotSlot notes that the read has a slot.
+func (tk *Ticket) gotSlot() { tk.slot, tk.slotAt = true, mono.Now() }
+
+// giveBack gives the read's slot back, if it has one.
 func (r *Router) giveBack(tk *Ticket) {
 	if tk.slot {
-		r.fallbacks.release()
+		r.fallbacks.release(tk.slotAt)
 		tk.slot = false
 	}
+}
+
+// Writing notes that a round trip of a write is on its way to the primary, and returns
+// what [Router.Wrote] wants to know of it. The limit of the reads that fall back
+// follows how long these take.
+func (r *Router) Writing() (began int64) {
+	now := mono.Now()
+	if r.fallbacks != nil {
+		r.fallbacks.writes(now)
+	}
+	return now
+}
+
+// Wrote notes that it is over, however it ended.
+func (r *Router) Wrote(began int64) {
+	if r.fallbacks != nil {
+		r.fallbacks.wrote(began, mono.Now())
+	}
+}
+
+// FallbackLimit returns how many reads may be on the primary for want of a replica now,
+// how many are, and how many queue. Without a bound it is all zero. Below one it is the
+// part of the time in which one may.
+func (r *Router) FallbackLimit() (limit float64, used, queued int) {
+	l := r.fallbacks
+	if l == nil {
+		return 0, 0, 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.look(mono.Now())
+	return l.limit, l.used, l.queue.Len()
 }
 
 // qualifies takes a replica that has come to qualify for a causal read, and reports

@@ -30,8 +30,8 @@ func (c *cluster) free(slots int) {
 	l := c.router.fallbacks
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.free != slots || l.queue.Len() != 0 {
-		c.t.Errorf("%d of %d slots are free, %d reads queue", l.free, slots, l.queue.Len())
+	if l.used != 0 || l.limit != float64(slots) || l.queue.Len() != 0 {
+		c.t.Errorf("%d of %v slots are used, and there were %d; %d reads queue", l.used, l.limit, slots, l.queue.Len())
 	}
 }
 

@@ -62,7 +62,7 @@ func (r *Router) Begin(ctx context.Context, tk *Ticket) error {
 func (r *Router) stay(tk *Ticket, t *freshness.Table) bool {
 	l := tk.Ledger
 	l.Lock()
-	node := l.Stay(t, tk.out())
+	node := l.Stay(t, tk.out()|r.slows.Load())
 	if node == freshness.NoNode || r.Flying(node) > littleLoaded || l.Busy() || tk.floor != nil && !t.Nodes[node].Applied.Covers(tk.floor.in(t)) {
 		l.Unlock()
 		return false
@@ -81,10 +81,14 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 	defer w.stop(tk)
 	var p plan
 	home, leave := freshness.NoNode, false
+	shun := r.shun(r.facts.Table(), tk.out())
 	for {
 		var asks ledger.Asks
 		t := r.facts.Table()
-		n := need{exclude: tk.out(), floor: tk.floor.in(t)}
+		if w.asks >= fastAsks {
+			shun = 0 // late is better than later
+		}
+		n := need{exclude: tk.out() | shun, floor: tk.floor.in(t)}
 		l.Lock()
 		if w.asks == 0 {
 			home = l.Home(t) // before it is bounded and forgotten
@@ -110,6 +114,10 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 			r.plan(ctx, tk, t, &n, &p)
 		}
 		l.Unlock()
+		if shun != 0 && (!some || p.hopeless) {
+			shun, p = 0, plan{}
+			continue
+		}
 		switch {
 		case status == ledger.Changed:
 			// The reason becomes ReasonHistoryChanged there, unless a parallel
@@ -122,12 +130,16 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 			return r.primary(ctx, tk, tidegate.ReasonPredicted, &w)
 		}
 		w.patience, w.due = 0, p.due
-		if w.asks < homeAsks && home != freshness.NoNode && t.Nodes[home].Usable && tk.out()>>uint(home)&1 == 0 {
+		if w.asks < homeAsks && home != freshness.NoNode && t.Nodes[home].Usable && n.exclude>>uint(home)&1 == 0 {
 			asks.Nodes, w.patience = 1<<uint(home), homePatience
 		}
 		if !w.wait(ctx, t, &asks, p.limit) {
 			if err := ctx.Err(); err != nil {
 				return err
+			}
+			if shun != 0 {
+				shun = 0
+				continue
 			}
 			l.Lock()
 			l.SetPatient(!p.patient) // a long wait in vain is not followed by another
@@ -142,11 +154,17 @@ func (r *Router) beginRelaxed(ctx context.Context, tk *Ticket) error {
 	w := waiter{r: r}
 	defer w.stop(tk)
 	limit := r.patience(ctx, tk, 1)
+	shun := r.shun(r.facts.Table(), tk.out())
 	for {
 		var asks ledger.Asks
 		t := r.facts.Table()
-		n := need{relaxed: true, oldest: oldest(tk.Class, mono.Now()), exclude: tk.out(), floor: tk.floor.in(t)}
-		if node := r.spread(t, &n); node != freshness.NoNode {
+		n := need{relaxed: true, oldest: oldest(tk.Class, mono.Now()), exclude: tk.out() | shun, floor: tk.floor.in(t)}
+		node := r.spread(t, &n)
+		if node == freshness.NoNode && shun != 0 {
+			n.exclude = tk.out() // late is better than older
+			node = r.spread(t, &n)
+		}
+		if node != freshness.NoNode {
 			if l := tk.Ledger; l != nil {
 				l.Lock()
 				defer l.Unlock()

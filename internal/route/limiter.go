@@ -9,13 +9,39 @@ import (
 	"github.com/tidegatedb/tidegate/internal/mono"
 )
 
+const (
+	// leastLimit is the lowest limit: one read, for one part in 32 of the time. A hundred
+	// processes have three reads on the primary then, all together.
+	leastLimit = 1. / 32
+	// longestRest bounds a slot's rest, whatever a read has done with it.
+	longestRest = int64(5 * time.Second)
+)
+
 // limiter bounds the reads that fall back to the primary at one time: when all
 // replicas are behind, every read wants it, at the moment at which it is busiest.
 // Those that find no slot queue, first come first served, for a bounded time.
+//
+// How many slots there are follows the writes: see pressure. Below one there is one,
+// which rests after each read, so that the reads of many processes can be fewer than
+// the processes.
 type limiter struct {
-	mu    sync.Mutex
-	free  int
-	queue list.List // of *place
+	mu   sync.Mutex
+	used int
+	// limit is how many slots there are.
+	limit float64
+	// rests is until when the slot of a limit below one is not given.
+	rests int64
+	alarm *time.Timer // for the end of the rest, nil before the first
+	queue list.List   // of *place
+	pressure
+}
+
+// newLimiter returns one with at most so many slots. With fixed there are always as
+// many.
+func newLimiter(most int, fixed bool) *limiter {
+	l := &limiter{limit: float64(most)}
+	l.most, l.fixed = float64(most), fixed
+	return l
 }
 
 // place is one read's place in the queue. Its channel is closed when it has a slot.
@@ -29,13 +55,50 @@ type place struct {
 func (l *limiter) enter() *place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.free > 0 { // then nobody queues: release hands slots on
-		l.free--
+	now := mono.Now()
+	l.look(now)
+	if l.room(now) { // then nobody queues: whatever makes room serves
+		l.used++
 		return nil
 	}
-	p := &place{got: make(chan struct{}), since: mono.Now()}
+	l.scarce = true
+	p := &place{got: make(chan struct{}), since: now}
 	p.el = l.queue.PushBack(p)
+	l.serve(now)
 	return p
+}
+
+// room reports whether there is a free slot.
+func (l *limiter) room(now int64) bool {
+	return l.used < max(1, int(l.limit)) && (l.limit >= 1 || now >= l.rests)
+}
+
+// serve gives free slots to those that queue.
+func (l *limiter) serve(now int64) {
+	for l.queue.Len() > 0 {
+		if !l.room(now) {
+			l.wake(now)
+			return
+		}
+		l.used++
+		close(l.queue.Remove(l.queue.Front()).(*place).got)
+	}
+}
+
+// wake makes the end of a rest serve those that queue.
+func (l *limiter) wake(now int64) {
+	if l.used > 0 || now >= l.rests {
+		return // a release will serve
+	}
+	if left := time.Duration(l.rests - now); l.alarm == nil {
+		l.alarm = time.AfterFunc(left, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.serve(mono.Now())
+		})
+	} else {
+		l.alarm.Reset(left)
+	}
 }
 
 // leave gives a place up. It reports false if the place has become a slot in the
@@ -52,15 +115,18 @@ func (l *limiter) leave(p *place) bool {
 	}
 }
 
-// release gives a slot back: to the first in the queue, if there is one.
-func (l *limiter) release() {
+// release gives a slot back that was held since then.
+func (l *limiter) release(since int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if el := l.queue.Front(); el != nil {
-		close(l.queue.Remove(el).(*place).got)
-		return
+	now := mono.Now()
+	l.look(now)
+	l.used--
+	if l.limit < 1 {
+		rest := int64(float64(now-since) * (1/l.limit - 1))
+		l.rests = now + min(rest, longestRest)
 	}
-	l.free++
+	l.serve(now)
 }
 
 // wait waits until the place has become a slot, the table has been replaced (next is

@@ -13,6 +13,7 @@ const replicaTries = 2
 // the node's; the next [Router.Begin] may go there again. sent tells that the statement
 // may have reached the node. A cause that is none counts as RetryConnection.
 func (r *Router) Retry(tk *Ticket, cause tidegate.RetryCause, sent bool) {
+	tk.timed = 0 // how long a failure took says nothing of answers
 	if sent {
 		r.Done(tk, mono.Now())
 	} else {
@@ -32,6 +33,7 @@ func (r *Router) Failed(tk *Ticket, cause tidegate.RetryCause, sent bool) {
 // FailToPrimary ends an attempt that a replica cannot serve; the next [Router.Begin] goes
 // to the primary.
 func (r *Router) FailToPrimary(tk *Ticket, cause tidegate.RetryCause) {
+	tk.timed = 0
 	r.Done(tk, mono.Now())
 	r.retried(tk, cause)
 	tk.pinned = true

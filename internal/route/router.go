@@ -55,8 +55,14 @@ type Config struct {
 	// Fallbacks bounds the reads that are on the primary for want of a replica. Zero
 	// means no bound.
 	Fallbacks int
+	// FixedFallbacks keeps the bound what it is, whatever becomes of the writes.
+	FixedFallbacks bool
 	// FallbackWait is how long such a read may queue for its turn.
 	FallbackWait time.Duration
+	// FallbackShare is the part of the reads that may want to be such reads within the last
+	// FallbackWindow. Zero or less, or one, means all.
+	FallbackShare  float64
+	FallbackWindow time.Duration
 }
 
 // Facts is what the router asks of the watcher.
@@ -73,7 +79,7 @@ type Facts interface {
 // has a cache line of its own: the counters are the only memory that reads of
 // different sessions share for writing.
 type slot struct {
-	flying atomic.Int64
+	flying tally
 	weight atomic.Int64 // times fullWeight
 	hash   atomic.Uint64
 	node   atomic.Pointer[Node]
@@ -89,14 +95,17 @@ type Router struct {
 	// fallbacks is nil without a bound.
 	fallbacks *limiter
 	// outs and late are bit sets of the nodes that are out, and of those that are for
-	// their lag. They are not beside what is written all the time.
-	outs, late atomic.Uint64
-	floor      atomic.Pointer[floor] // nil is none
-	slots      [MaxNodes]slot
-	_          [64]byte // what is above is only read
-	ejection   ejection
-	floors     floors
-	stats      Stats
+	// their lag; slows of those that answer late. They are not beside what is written all
+	// the time.
+	outs, late, slows atomic.Uint64
+	floor             atomic.Pointer[floor] // nil is none
+	slots             [MaxNodes]slot
+	_                 [64]byte // what is above is only read
+	ejection          ejection
+	floors            floors
+	share             share
+	paces             paces
+	stats             Stats
 }
 
 // Stats counts what happened to reads since the start.
@@ -121,7 +130,7 @@ type Stats struct {
 func New(cfg Config, facts Facts) *Router {
 	r := &Router{cfg: cfg, facts: facts}
 	if cfg.Fallbacks > 0 {
-		r.fallbacks = &limiter{free: cfg.Fallbacks}
+		r.fallbacks = newLimiter(cfg.Fallbacks, cfg.FixedFallbacks)
 	}
 	for i := range cfg.Nodes {
 		r.Set(i, cfg.Nodes[i])

@@ -36,6 +36,9 @@ type Ticket struct {
 	unproven bool
 	stale    bool   // older than its class's budget
 	slot     bool   // holds a fallback slot
+	slotAt   int64  // since when
+	wanted   bool   // has wanted to fall back
+	timed    int64  // since when, zero if it is not timed
 	queued   int64  // waiting for one
 	changed  bool   // what the session requires can not be judged; see Told
 	news     uint64 // of the session, when that was decided
@@ -115,7 +118,9 @@ func (r *Router) enterReplica(tk *Ticket, n *freshness.Node, node int, reason ti
 
 func (r *Router) count(tk *Ticket) {
 	s := &r.slots[tk.Node]
-	s.flying.Add(1)
+	if tk.timed = 0; (s.flying.enter()%paceEvery == 0 || r.slows.Load() != 0) && tk.Role == tidegate.RoleReplica {
+		tk.timed = mono.Now()
+	}
 	tk.at, tk.counted = s.node.Load(), true
 }
 
@@ -136,12 +141,9 @@ func (r *Router) uncount(tk *Ticket) {
 		tk.Ledger.Leave()
 		tk.entered = false
 	}
-	if tk.slot {
-		r.fallbacks.release()
-		tk.slot = false
-	}
+	r.giveBack(tk)
 	if tk.counted {
-		r.slots[tk.Node].flying.Add(-1)
+		r.slots[tk.Node].flying.leave()
 		tk.counted = false
 	}
 }
@@ -149,6 +151,10 @@ func (r *Router) uncount(tk *Ticket) {
 // Done ends a read that was sent: now is when its last row was delivered. It
 // may be called more than once.
 func (r *Router) Done(tk *Ticket, now int64) {
+	if tk.timed != 0 && r.slots[tk.Node].node.Load() == tk.at {
+		r.paces.nodes[tk.Node].took(now-tk.timed, now)
+	}
+	tk.timed = 0
 	r.uncount(tk)
 	if tk.noted {
 		tk.noted = false

@@ -104,6 +104,8 @@ type Config struct {
 	// FallbackReads bounds the reads of one instance of tidegate that are on the primary
 	// for want of a replica. Zero means the library's own.
 	FallbackReads int32
+	// FixedFallbacks keeps that bound what it is, however long writes take.
+	FixedFallbacks bool
 	// AnyLag lets sessions without a mark read from replicas of any age.
 	AnyLag bool
 	// Carried says that something else carries the sessions: each operation's

@@ -54,7 +54,7 @@ type carrier interface {
 
 // openGated starts an instance whose sessions are carried in that way.
 func openGated(ctx context.Context, nodes Nodes, cfg Config, by carrier) (*gated, error) {
-	c := pgxgate.Config{Cluster: Cluster, Wait: cfg.Wait, FallbackReads: cfg.FallbackReads}
+	c := pgxgate.Config{Cluster: Cluster, Wait: cfg.Wait, FallbackReads: cfg.FallbackReads, FixedFallbacks: cfg.FixedFallbacks}
 	if cfg.AnyLag {
 		c.LongestLag = -1
 	}

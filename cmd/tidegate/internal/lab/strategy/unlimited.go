@@ -20,6 +20,6 @@ func (Unlimited) About() string {
 
 // Open implements Strategy.
 func (u Unlimited) Open(ctx context.Context, instance int, nodes Nodes, cfg Config) (Instance, error) {
-	cfg.FallbackReads = math.MaxInt32
+	cfg.FallbackReads, cfg.FixedFallbacks = math.MaxInt32, true
 	return u.Tidegate.Open(ctx, instance, nodes, cfg)
 }

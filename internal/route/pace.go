@@ -1,0 +1,196 @@
+package route
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tidegatedb/tidegate/internal/chance"
+	"github.com/tidegatedb/tidegate/internal/freshness"
+)
+
+const (
+	// paceEvery is of how many reads one is timed: looking at the clock is a good part
+	// of what a decision costs.
+	paceEvery = 4
+	// paceReads is how many are remembered of each node, paceEnough how many it takes to
+	// judge by, and paceAge for how long they count.
+	paceReads  = 32
+	paceEnough = 12
+	paceAge    = int64(10 * time.Second)
+	// judgePaces is how often it is looked at.
+	judgePaces = int64(100 * time.Millisecond)
+	// A replica is slow whose median is slowTimes that of the quickest, and slowBy more,
+	// if slowSure of all pairs of their reads say so, too: where half of the reads are long
+	// and half are short, medians say nothing. It is slow no more below quickTimes.
+	slowTimes, quickTimes = 3, 1.5
+	slowBy                = int64(3 * time.Millisecond)
+	slowSure              = .8
+	// scoutEvery is of how many reads that would go around a slow replica one does not:
+	// it finds out whether it still is. It is few enough for the 95th percentile.
+	scoutEvery = 50
+)
+
+// paces knows how long reads take on each node, from when their way was decided to their
+// last row. A replica can have all that is written and answer late, with a cold cache, or
+// a tired disk, or somebody's report: looks, which are answered from memory, do not show
+// it.
+type paces struct {
+	next  int64 // when they are judged again; under the ejection's mu
+	nodes [MaxNodes]pace
+}
+
+// pace is one node's.
+type pace struct {
+	mu    sync.Mutex
+	reads [paceReads]timed // a ring
+	n     int              // how many it has seen
+}
+
+type timed struct{ took, at int64 }
+
+// took takes a read in.
+func (p *pace) took(took, now int64) {
+	p.mu.Lock()
+	p.reads[p.n%paceReads] = timed{took, now}
+	p.n++
+	p.mu.Unlock()
+}
+
+// forget makes the node one of which nothing is known.
+func (p *pace) forget() {
+	p.mu.Lock()
+	p.n, p.reads = 0, [paceReads]timed{}
+	p.mu.Unlock()
+}
+
+// recent returns, sorted, how long those reads took that still count; since is from
+// when on they do.
+func (p *pace) recent(since int64) []int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []int64
+	for _, r := range p.reads[:min(p.n, paceReads)] {
+		if r.at >= since {
+			all = append(all, r.took)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// pairsLater returns the part of the pairs in which a is longer than b.
+func pairsLater(a, b []int64) float64 {
+	n, j := 0, 0
+	for _, x := range a { // both are sorted
+		for j < len(b) && b[j] < x {
+			j++
+		}
+		n += j
+	}
+	return float64(n) / float64(len(a)*len(b))
+}
+
+// JudgePaces finds out which replicas are slow, and returns those of which that has
+// changed.
+func (r *Router) JudgePaces(t *freshness.Table, now int64) (changed []int) {
+	r.ejection.mu.Lock()
+	defer r.ejection.mu.Unlock()
+	p := &r.paces
+	if now < p.next {
+		return nil
+	}
+	p.next = now + judgePaces
+	var reads [MaxNodes][]int64
+	best := freshness.NoNode
+	slow := r.slows.Load()
+	for i := range t.Nodes {
+		bit := uint64(1) << uint(i)
+		if !t.Nodes[i].Usable {
+			continue
+		}
+		since := now - paceAge
+		if slow&bit != 0 {
+			since = max(since, r.ejection.states[i].slowSince)
+		}
+		reads[i] = p.nodes[i].recent(since)
+		if slow&bit == 0 && len(reads[i]) >= paceEnough && (best == freshness.NoNode || median(reads[i]) < median(reads[best])) {
+			best = i
+		}
+	}
+	for i := range t.Nodes {
+		bit := uint64(1) << uint(i)
+		was := slow&bit != 0
+		is := was && t.Nodes[i].Usable && r.stillSlow(reads[i], best, &reads, now-r.ejection.states[i].slowSince) ||
+			!was && best != freshness.NoNode && i != best && isSlow(reads[i], reads[best])
+		if is == was {
+			continue
+		}
+		setBit(&r.slows, bit, is)
+		s := &r.ejection.states[i]
+		s.slowSince, s.starts = now, 0
+		if !is {
+			s.starts = now
+		}
+		changed = append(changed, i)
+	}
+	return changed
+}
+
+func median(sorted []int64) int64 { return sorted[len(sorted)/2] }
+
+// isSlow reports whether a replica with such reads is slow beside one with those.
+func isSlow(reads, best []int64) bool {
+	if len(reads) < paceEnough {
+		return false
+	}
+	a, b := median(reads), median(best)
+	return a > slowTimes*b && a > b+slowBy && pairsLater(reads, best) > slowSure
+}
+
+// stillSlow reports whether a replica that has been slow for so long remains one, by the
+// scouts since then. Where no other can be compared with, it is as good as any; and where
+// hardly anybody has tried it for a while, nobody knows: sessions that read elsewhere stay
+// there.
+func (r *Router) stillSlow(reads []int64, best int, all *[MaxNodes][]int64, lasting int64) bool {
+	if best == freshness.NoNode {
+		return false
+	}
+	if len(reads) < paceEnough/3 {
+		return lasting < paceAge
+	}
+	a, b := median(reads), median(all[best])
+	return float64(a) > quickTimes*float64(b) && a > b+slowBy/2
+}
+
+// shun returns the replicas that a read goes around although they may have what it needs:
+// slow ones, as long as there is another.
+func (r *Router) shun(t *freshness.Table, out uint64) uint64 {
+	slow := r.slows.Load()
+	if slow == 0 { // short enough to be inlined
+		return 0
+	}
+	return r.shunned(t, out, slow)
+}
+
+func (r *Router) shunned(t *freshness.Table, out, slow uint64) uint64 {
+	if chance.Int64N(scoutEvery) == 0 {
+		return 0
+	}
+	for i := range t.Nodes {
+		if t.Nodes[i].Usable && (out|slow)>>uint(i)&1 == 0 {
+			return slow
+		}
+	}
+	return 0
+}
+
+// Slow reports whether reads go around a node because it answers late, and how long
+// reads take there in the middle of those that were timed lately; zero if there are
+// none.
+func (r *Router) Slow(i int, now int64) (slow bool, took time.Duration) {
+	if all := r.paces.nodes[i].recent(now - paceAge); len(all) > 0 {
+		took = time.Duration(median(all))
+	}
+	return r.slows.Load()>>uint(i)&1 != 0, took
+}
