@@ -20,6 +20,9 @@ type class struct {
 	// and for those that take any.
 	BudgetMS     *float64 `json:"budget_ms"`
 	AnyStaleness bool     `json:"any_staleness"`
+	// Bounds has an entry for each cluster whose replicas have answered reads of a
+	// relaxed class.
+	Bounds []bounds `json:"bounds"`
 	// WaitMS is null where the cluster's wait holds.
 	WaitMS *float64 `json:"wait_ms"`
 	Why    string   `json:"why"`
@@ -30,6 +33,35 @@ type class struct {
 	Error *string `json:"error"`
 	// Warning tells that the name says different things in different places.
 	Warning *string `json:"warning"`
+}
+
+// bounds is how old the answers from one cluster's replicas could be at most, since the
+// start: what is used of the budget. The quantiles are at most a sixteenth too high, and
+// null without reads of which a bound was proven.
+type bounds struct {
+	Cluster string `json:"cluster"`
+	// Reads counts those of which a bound was proven, Unknown those of which none was.
+	Reads   uint64   `json:"reads_total"`
+	Unknown uint64   `json:"reads_unknown_total"`
+	P50     *float64 `json:"bound_p50_ms"`
+	P99     *float64 `json:"bound_p99_ms"`
+	Max     *float64 `json:"bound_max_ms"`
+}
+
+// boundsByName returns what the sources have measured, by the class's name.
+func (h *handler) boundsByName() map[string][]bounds {
+	all := map[string][]bounds{}
+	for _, s := range h.Sources {
+		status := s.Status()
+		for _, c := range status.Classes {
+			measured := c.Reads > 0
+			all[c.Class] = append(all[c.Class], bounds{
+				Cluster: status.Cluster, Reads: c.Reads, Unknown: c.Unknown,
+				P50: known(millis(c.StalenessP50), measured), P99: known(millis(c.StalenessP99), measured), Max: known(millis(c.StalenessMax), measured),
+			})
+		}
+	}
+	return all
 }
 
 // declaration is all that is said where a class is declared.
@@ -71,18 +103,23 @@ func (h *handler) classes(*http.Request, url.Values) (any, *problem) {
 	for _, c := range list {
 		names[c.Name()]++
 	}
+	measured := h.boundsByName()
 	x := classesPage{Classes: []class{}}
 	for _, c := range list {
 		d := declarationOf(c)
 		k := class{
 			Name: d.name, Need: d.need.String(), AnyStaleness: d.anyAge, Why: d.why, Owner: text(d.owner), Declared: count[d],
 			BudgetMS: known(millis(d.budget), d.need == tidegate.NeedRelaxed && !d.anyAge), WaitMS: known(millis(d.wait), d.waits),
+			Bounds: []bounds{},
+		}
+		if d.need == tidegate.NeedRelaxed {
+			k.Bounds = append(k.Bounds, measured[d.name]...)
 		}
 		if err := c.Err(); err != nil {
 			k.Error = text(err.Error())
 		}
 		if n := names[d.name]; n > 1 {
-			k.Warning = text(fmt.Sprintf("%d different classes have this name: metrics cannot tell them apart; declare it once, or give each its own name", n))
+			k.Warning = text(fmt.Sprintf("%d different classes have this name: metrics and bounds cannot tell them apart; declare it once, or give each its own name", n))
 		}
 		x.Classes = append(x.Classes, k)
 	}

@@ -11,7 +11,7 @@
 //	/table                                     each cluster's nodes: role, position, lag, staleness, age of the probe
 //	/explain?cluster=main&class=causal         for each node, why such a read may or may not go there now
 //	/explain?class=causal&token=tg1...         the same for the session that the token is of
-//	/classes                                   the classes that this process has declared
+//	/classes                                   the classes that this process has declared, and for relaxed ones how old answers could be
 //	/rollout                                   which reads are routed
 //	PUT /rollout?cluster=main&rollout=shadow   changes that, where Config.ChangeRollout allows it
 //
@@ -31,7 +31,9 @@
 // Names are in snake case and end in their unit. What is not known is null, never
 // zero. Positions, histories and incarnations are strings: they do not fit into
 // the numbers of every JSON reader. Lag is in the engine's unit: bytes of log for
-// PostgreSQL. Fields can be added in any release.
+// PostgreSQL. The bounds of a relaxed class are how old replicas' answers could be at most,
+// since the start; p50 and p99 are never too low and at most a sixteenth too high. Fields
+// can be added in any release.
 //
 // Errors have the status that they should and say what to do:
 //

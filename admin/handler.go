@@ -28,7 +28,7 @@ type page struct {
 var pages = []page{
 	{path: "table", what: "the freshness table of each cluster", params: []string{"cluster"}, get: (*handler).table},
 	{path: "explain", what: "why a read of a class may or may not go to each node now", params: []string{"cluster", "class", "token"}, get: (*handler).explain},
-	{path: "classes", what: "the classes that this process has declared", get: (*handler).classes},
+	{path: "classes", what: "the classes that this process has declared, and how old the answers to relaxed ones could be", get: (*handler).classes},
 	{
 		path: "rollout", what: "which reads are routed", params: []string{"cluster", "rollout"},
 		get: (*handler).rollout, put: (*handler).setRollout,

@@ -30,7 +30,7 @@ func TestFieldNames(t *testing.T) {
 			{"epoch", c["epoch"].(map[string]any), "line system"},
 			{"explanation", e, "class cluster need nodes required session"},
 			{"verdict", item(t, e["nodes"], "node", "p"), "applied eligible node probe_age_ms reads_in_flight role staleness_ms why"},
-			{"class", item(t, w.get("/classes", 200)["classes"], "name", "causal"), "any_staleness budget_ms declared error name need owner wait_ms warning why"},
+			{"class", item(t, w.get("/classes", 200)["classes"], "name", "causal"), "any_staleness bounds budget_ms declared error name need owner wait_ms warning why"},
 			{"rollout", item(t, w.get("/rollout", 200)["clusters"], "cluster", "main"), "changeable cluster rollout shadow share_ratio"},
 		} {
 			if got := keys(tt.x); got != tt.want {

@@ -33,6 +33,7 @@ type Core struct {
 	sessionlessWrites atomic.Uint64
 	// suspects counts writes whose session has read from a replica before.
 	suspects atomic.Uint64
+	ages     ages
 
 	closeOnce sync.Once
 	closed    chan struct{}

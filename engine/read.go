@@ -129,10 +129,14 @@ func matches(o, born *Observation) bool {
 func (c *Core) decided(ctx context.Context, rd *Read) {
 	rd.told = true
 	c.readFrom(rd)
-	if rd.observer == nil && len(c.news.deciding) == 0 {
+	aged := rd.ticket.Role == tidegate.RoleReplica && rd.ticket.Class.Need() == tidegate.NeedRelaxed
+	if rd.observer == nil && len(c.news.deciding) == 0 && !aged {
 		return
 	}
 	d := c.router.Decision(&rd.ticket)
+	if aged {
+		c.ages.add(&d)
+	}
 	rd.observer.Add(d)
 	for _, f := range c.news.deciding {
 		f(ctx, d)

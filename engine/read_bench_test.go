@@ -7,8 +7,9 @@ import (
 	"github.com/tidegatedb/tidegate/engine"
 )
 
-// BenchmarkRead is all that the core costs a read of a session that stays where
-// it reads: Begin, Admit and End, with a session in its context and five nodes.
+// BenchmarkRead is all that the core costs a read: Begin, Admit and End, with a session
+// in its context and five nodes; a causal one that stays where the session reads, and a
+// relaxed one, whose age is counted.
 func BenchmarkRead(b *testing.B) {
 	cfg := engine.Config{Cluster: "main"}
 	stubs := []*stub{primaryStub(1, 100), replicaStub(2, 100), replicaStub(3, 100), replicaStub(4, 100), replicaStub(5, 100)}
@@ -28,15 +29,19 @@ func BenchmarkRead(b *testing.B) {
 	for i, s := range stubs {
 		born[i] = s.born()
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		var rd engine.Read
-		if err := c.Begin(ctx, tidegate.Causal, &rd); err != nil {
-			b.Fatal(err)
-		}
-		if !c.Admit(ctx, &rd, born[rd.Node()]) {
-			b.Fatal("refused")
-		}
-		c.End(&rd)
+	for _, class := range []tidegate.Class{tidegate.Causal, tidegate.Relaxed("bench", "a benchmark", tidegate.AnyStaleness())} {
+		b.Run(class.Name(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				var rd engine.Read
+				if err := c.Begin(ctx, class, &rd); err != nil {
+					b.Fatal(err)
+				}
+				if !c.Admit(ctx, &rd, born[rd.Node()]) {
+					b.Fatal("refused")
+				}
+				c.End(&rd)
+			}
+		})
 	}
 }

@@ -39,6 +39,9 @@ type Status struct {
 	Rollout tidegate.Rollout
 	// Nodes has an entry for each node.
 	Nodes []NodeStatus
+	// Classes has an entry for each relaxed class whose reads went to a replica, by name;
+	// those beyond a hundred share the entry "other".
+	Classes []ClassStatus
 	// Stats counts what happened since the start.
 	Stats Stats
 }
@@ -96,7 +99,7 @@ type NodeStatus struct {
 // Status returns what is known now.
 func (c *Core) Status() Status {
 	t, now := c.watcher.Table(), mono.Now()
-	s := Status{Cluster: c.cfg.Cluster, Epoch: t.Epoch, Conflict: t.Conflict, Shown: t.Shown, Floor: c.router.Floor(), Rollout: c.router.Rollout(), Stats: c.Stats()}
+	s := Status{Cluster: c.cfg.Cluster, Epoch: t.Epoch, Conflict: t.Conflict, Shown: t.Shown, Floor: c.router.Floor(), Rollout: c.router.Rollout(), Stats: c.Stats(), Classes: c.ages.status()}
 	s.FallbackLimit, s.FallbacksNow, s.FallbacksQueued = c.router.FallbackLimit()
 	s.FallbackShare, s.FallbacksHigh = c.router.FallbackShare()
 	if t.Primary != freshness.NoNode {

@@ -34,10 +34,17 @@ type cluster struct {
 	// gone are the nodes that were removed last, guarded by the collector's mu: a
 	// read or a probe that was under way then must not bring their series back.
 	gone []string
+	// callSites are those of suspects that have series of their own, guarded by it, too.
+	callSites map[string]bool
 }
 
-// class counts the reads of one class by role and reason.
-type class struct{ reads [roles]byReason }
+// class counts the reads of one class by role and reason, and how old the answers were.
+type class struct {
+	cluster, name string // as labels
+	rest          bool   // what MaxClasses leaves out
+	reads         [roles]byReason
+	staleness     atomic.Pointer[staleness] // nil before the first relaxed read
+}
 
 // roles is the number of roles that a decision can name.
 const roles = 3
@@ -142,12 +149,13 @@ var fallbackReasons = []tidegate.Reason{
 func (c *Collector) newCluster(name string) *cluster {
 	of := valid(name)
 	k := &cluster{
-		name: name, sessionless: c.m.sessionless.WithLabelValues(of), refused: c.m.refused.WithLabelValues(of),
+		name: name, callSites: map[string]bool{}, sessionless: c.m.sessionless.WithLabelValues(of), refused: c.m.refused.WithLabelValues(of),
 		historyChanged: c.m.historyChanged.WithLabelValues(of), shed: c.m.shed.WithLabelValues(of), stale: c.m.stale.WithLabelValues(of),
 	}
 	k.classes.Store(&map[string]*class{})
 	k.nodes.Store(&map[string]prometheus.Counter{})
 	k.other = c.newClass(of, other)
+	k.other.rest = true
 	k.fallbacks.of = func(reason string) prometheus.Counter { return c.m.fallbacks.WithLabelValues(of, reason) }
 	k.unproven.of = func(reason string) prometheus.Counter { return c.m.unproven.WithLabelValues(of, reason) }
 	for _, r := range fallbackReasons {
@@ -166,7 +174,7 @@ func (c *Collector) newCluster(name string) *cluster {
 }
 
 func (c *Collector) newClass(cluster, name string) *class {
-	k := &class{}
+	k := &class{cluster: cluster, name: name}
 	for r, role := range roleNames {
 		k.reads[r].of = func(reason string) prometheus.Counter { return c.m.reads.WithLabelValues(cluster, name, role, reason) }
 	}
@@ -197,7 +205,9 @@ func (c *Collector) meetClass(k *cluster, name string) *class {
 		return k.other
 	}
 	m = maps.Clone(m)
-	m[name] = c.newClass(valid(k.name), valid(name))
+	if m[name] = k.other; name != other {
+		m[name] = c.newClass(valid(k.name), valid(name))
+	}
 	k.classes.Store(&m)
 	return m[name]
 }

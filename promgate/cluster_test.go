@@ -32,6 +32,8 @@ func everything(t *testing.T, c *promgate.Collector, cluster *fake.Cluster, g *f
 	}
 	read(tidegate.Causal)
 	read(claim)
+	read(tidegate.Relaxed("report", "a test", tidegate.Within(time.Minute)))
+	c.Hook().Suspected(ctx, tidegate.Suspect{Cluster: "main", Write: "a test"})
 	for _, n := range cluster.Nodes()[1:] {
 		n.Pause()
 	}

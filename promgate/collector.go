@@ -3,6 +3,7 @@ package promgate
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -20,9 +21,10 @@ type Source interface {
 // databases that it watches know. Register it with a prometheus.Registerer. It is
 // safe for concurrent use.
 type Collector struct {
-	cfg Config
-	m   metrics
-	s   scraped
+	cfg   Config
+	m     metrics
+	s     scraped
+	begun time.Time
 
 	// clusters is what has been heard of so far. The list and what hangs on it is
 	// replaced when it grows, so that a decision takes no lock.
@@ -41,14 +43,14 @@ var _ prometheus.Collector = (*Collector)(nil)
 
 // New returns a collector that has heard of no cluster yet.
 func New(cfg Config) *Collector {
-	c := &Collector{cfg: cfg.withDefaults(), m: newMetrics(), s: newScraped()}
+	c := &Collector{cfg: cfg.withDefaults(), m: newMetrics(), s: newScraped(), begun: time.Now()}
 	c.clusters.Store(&[]*cluster{})
 	return c
 }
 
 // Hook returns the hook for pgxgate.Config.Hooks or another adapter's.
 func (c *Collector) Hook() tidegate.Hook {
-	return tidegate.Hook{Decided: c.decided, Probed: c.probed, Changed: c.changed}
+	return tidegate.Hook{Decided: c.decided, Probed: c.probed, Changed: c.changed, Suspected: c.suspected}
 }
 
 // Watch makes the gauges of a database part of every scrape, until stop is called:
@@ -94,6 +96,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	for _, v := range c.m.all() {
 		v.Collect(ch)
 	}
+	c.collectClasses(ch)
 	c.mu.Lock()
 	watched := append([]*watch(nil), c.watched...)
 	c.mu.Unlock()

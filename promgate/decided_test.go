@@ -202,6 +202,7 @@ func TestDecidedDoesNotAllocate(t *testing.T) {
 	for name, d := range map[string]tidegate.Decision{
 		"on a replica":        {Cluster: "main", Node: "r1", Role: tidegate.RoleReplica, Reason: tidegate.ReasonStayed},
 		"of a declared class": {Cluster: "main", Node: "r1", Role: tidegate.RoleReplica, Class: dashboard, Reason: tidegate.ReasonWithinBudget},
+		"of a known age":      of(tidegate.Relaxed("report", "a test", tidegate.Within(time.Minute)), 80*time.Millisecond),
 		"that fell back":      {Cluster: "main", Node: "p", Role: tidegate.RolePrimary, Reason: tidegate.ReasonBehind, Waited: time.Millisecond, Retries: 1, RetryCause: tidegate.RetryPool, Unproven: true},
 	} {
 		decided(ctx, d)
@@ -224,7 +225,11 @@ func TestConcurrentUse(t *testing.T) {
 	c := promgate.New(promgate.Config{MaxClasses: 5})
 	var classes []tidegate.Class
 	for i := range 10 {
-		classes = append(classes, tidegate.NewCausal(fmt.Sprintf("concurrent-%d", i), "a test"))
+		class := tidegate.NewCausal(fmt.Sprintf("concurrent-%d", i), "a test")
+		if i%2 == 0 {
+			class = tidegate.Relaxed(class.Name(), "a test", tidegate.Within(time.Minute))
+		}
+		classes = append(classes, class)
 	}
 	const users, each = 8, 500
 	var wg sync.WaitGroup
@@ -232,7 +237,7 @@ func TestConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			h := c.Hook()
 			for i := range each {
-				h.Decided(t.Context(), tidegate.Decision{Cluster: fmt.Sprint("c", i%2), Node: fmt.Sprint("r", i%5), Role: tidegate.RoleReplica, Class: classes[i%10], Reason: tidegate.ReasonCovered})
+				h.Decided(t.Context(), tidegate.Decision{Cluster: fmt.Sprint("c", i%2), Node: fmt.Sprint("r", i%5), Role: tidegate.RoleReplica, Class: classes[i%10], Reason: tidegate.ReasonCovered, Staleness: time.Second, StalenessKnown: true})
 				if i%50 == u {
 					h.Changed(tidegate.Change{Kind: tidegate.NodeRemoved, Cluster: "c0", Node: "r4"})
 					h.Changed(tidegate.Change{Kind: tidegate.NodeAdded, Cluster: "c0", Node: "r4"})
@@ -243,15 +248,18 @@ func TestConcurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	total := 0.0
+	total, aged := 0.0, uint64(0)
 	for _, f := range gather(t, c) {
-		if f.GetName() == "tidegate_reads_total" {
-			for _, m := range f.Metric {
+		for _, m := range f.Metric {
+			switch f.GetName() {
+			case "tidegate_reads_total":
 				total += m.Counter.GetValue()
+			case "tidegate_read_staleness_seconds":
+				aged += m.Histogram.GetSampleCount()
 			}
 		}
 	}
-	if total != users*each {
-		t.Errorf("%v reads, want %d", total, users*each)
+	if total != users*each || aged != users*each/2 {
+		t.Errorf("%v reads and the ages of %d, want %d and half of it", total, aged, users*each)
 	}
 }

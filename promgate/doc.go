@@ -41,6 +41,28 @@
 // that changes have outlived. A decision after two attempts that got no connection counts
 // once, by the second; engine.Stats counts both.
 //
+// Of each decision on a relaxed read that went to a replica:
+//
+//	tidegate_read_staleness_seconds{cluster, class}       how old the answer could be at most, as proven (histogram)
+//	tidegate_read_staleness_max_seconds{cluster, class}   the largest of them in the last one to two minutes (gauge)
+//	tidegate_read_staleness_unknown_total{cluster, class} of which nothing was proven: they are in neither
+//	tidegate_class_budget_seconds{cluster, class}         the budget, of classes that have one (gauge)
+//
+// The age is the decision's Staleness: what was proven when the statement was about to be
+// sent, without comparing clocks. It includes the wait for a connection, and a budget is kept
+// when the read begins: so it can be above the budget by that wait. Reads whose class lets
+// them go beyond their budget are in it if their age is known, and in
+// tidegate_reads_stale_total either way. The largest is of the minute that is running and of
+// the one before, whoever scrapes: scrape once a minute at least. It is absent when there
+// were no reads. Of classes with one name the smallest budget counts; "other" has none.
+//
+// Of each write whose session had read from a replica before, if the database looks for
+// those (its Config.Suspects):
+//
+//	tidegate_suspect_writes_total{cluster, call_site}     by where the application writes: "function (file:line)"
+//
+// Config.MaxCallSites bounds the call sites, as MaxClasses does the classes.
+//
 // Of each probe. Probes follow each other faster while reads wait for a replica,
 // so these histograms weigh the moments in which it matters.
 //
@@ -76,6 +98,23 @@
 //
 //	  sum by (cluster) (rate(tidegate_reads_total{role="replica"}[5m]))
 //	/ sum by (cluster) (rate(tidegate_reads_total{reason!~"strong|rollout|shadow"}[5m]))
+//
+// The part of its budget that a relaxed class uses says whether the budget is kept with
+// room to spare, or is about to send reads to the primary. Its tail, that is: the 99th
+// percentile, and the maximum.
+//
+//	  histogram_quantile(0.99, sum by (cluster, class, le) (rate(tidegate_read_staleness_seconds_bucket[5m])))
+//	/ min by (cluster, class) (tidegate_class_budget_seconds)
+//
+//	  max by (cluster, class) (tidegate_read_staleness_max_seconds)
+//	/ min by (cluster, class) (tidegate_class_budget_seconds)
+//
+// Both leave out the reads of which nothing was proven, and those that no replica
+// answered because the budget was broken: see them beside it.
+//
+//	sum by (cluster, class) (rate(tidegate_read_staleness_unknown_total[5m]))
+//
+//	sum by (cluster, class, reason) (rate(tidegate_reads_total{role!="replica", reason!~"strong|rollout|shadow"}[5m]))
 //
 // # Five alerts
 //

@@ -11,7 +11,11 @@ import (
 // nothing is new it takes no lock and allocates nothing.
 func (c *Collector) decided(_ context.Context, d tidegate.Decision) {
 	k, role := c.cluster(d.Cluster), roleOf(d.Role)
-	c.class(k, d.Class.Name()).reads[role].inc(d.Reason)
+	class := c.class(k, d.Class.Name())
+	class.reads[role].inc(d.Reason)
+	if d.Class.Need() == tidegate.NeedRelaxed {
+		c.relaxed(class, &d)
+	}
 	if d.Node != "" {
 		if n := c.nodeReads(k, d.Node); n != nil {
 			n.Inc()

@@ -81,13 +81,20 @@ func BenchmarkHook(b *testing.B) {
 	b.ReportMetric(per(metrics)/per(nothing), "metrics/idle")
 }
 
-// BenchmarkDecided is the hook alone.
+// BenchmarkDecided is the hook alone: for a causal read, and for a relaxed one, of
+// which it takes in how old the answer can be.
 func BenchmarkDecided(b *testing.B) {
-	decided := promgate.New(promgate.Config{}).Hook().Decided
-	d := tidegate.Decision{Cluster: "main", Node: "r1", Role: tidegate.RoleReplica, Class: dashboard, Reason: tidegate.ReasonWithinBudget}
-	ctx := b.Context()
-	b.ReportAllocs()
-	for b.Loop() {
-		decided(ctx, d)
+	for name, d := range map[string]tidegate.Decision{
+		"causal":  {Cluster: "main", Node: "r1", Role: tidegate.RoleReplica, Class: tidegate.Causal, Reason: tidegate.ReasonCovered, Staleness: 80 * time.Millisecond, StalenessKnown: true},
+		"relaxed": {Cluster: "main", Node: "r1", Role: tidegate.RoleReplica, Class: dashboard, Reason: tidegate.ReasonWithinBudget, Staleness: 80 * time.Millisecond, StalenessKnown: true},
+	} {
+		b.Run(name, func(b *testing.B) {
+			decided := promgate.New(promgate.Config{}).Hook().Decided
+			ctx := b.Context()
+			b.ReportAllocs()
+			for b.Loop() {
+				decided(ctx, d)
+			}
+		})
 	}
 }

@@ -10,7 +10,9 @@ import (
 type metrics struct {
 	reads, nodeReads, fallbacks, waits, unproven, sessionless, refused, historyChanged, retries, shadow, shed, stale, probes, changes *prometheus.CounterVec
 
-	waitSeconds, queueSeconds, probeSeconds, lagBytes, stalenessSeconds *prometheus.HistogramVec
+	stalenessUnknown, suspects *prometheus.CounterVec
+
+	waitSeconds, queueSeconds, readStaleness, probeSeconds, lagBytes, stalenessSeconds *prometheus.HistogramVec
 }
 
 func newMetrics() metrics {
@@ -30,12 +32,19 @@ func newMetrics() metrics {
 		probes:         counter("probes_total", "Probes by their result.", "cluster", "node", "result"),
 		changes:        counter("changes_total", "Changes of roles, lives, reachability, histories, nodes and the rollout.", "cluster", "kind"),
 
+		stalenessUnknown: counter("read_staleness_unknown_total", "Relaxed reads that a replica answered and of which nothing was proven.", "cluster", "class"),
+		suspects:         counter("suspect_writes_total", "Writes whose session had read from a replica before, by where the application writes.", "cluster", "call_site"),
+
 		// The default wait is 20 ms and that for a proof of the primary 1 s.
 		waitSeconds: histogram("read_wait_seconds", "How long reads waited for proof, by where they went then.",
 			[]float64{.0002, .0005, .001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2.5}, "cluster", "role"),
 		// By default a read queues for 200 ms at most.
 		queueSeconds: histogram("read_queue_seconds", "How long reads queued for room on the primary, by where they went then.",
 			[]float64{.0005, .001, .002, .005, .01, .02, .05, .1, .15, .2, .3, .5, 1}, "cluster", "role"),
+		// At rest it is about a probe interval, 100 ms; no budget is above LongestLag, by
+		// default an hour.
+		readStaleness: histogram("read_staleness_seconds", "How old the answers to relaxed reads on replicas could be at most.",
+			[]float64{.001, .0025, .005, .01, .025, .05, .1, .15, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}, "cluster", "class"),
 		probeSeconds: histogram("probe_duration_seconds", "How long answered probes took.",
 			[]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}, "cluster", "node"),
 		// From nothing over a segment of PostgreSQL's log (16 MiB) to hopeless.
@@ -50,7 +59,8 @@ func newMetrics() metrics {
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.reads, m.nodeReads, m.fallbacks, m.waits, m.unproven, m.sessionless, m.refused, m.historyChanged, m.retries, m.shadow, m.shed, m.stale, m.probes, m.changes,
-		m.waitSeconds, m.queueSeconds, m.probeSeconds, m.lagBytes, m.stalenessSeconds,
+		m.stalenessUnknown, m.suspects,
+		m.waitSeconds, m.queueSeconds, m.readStaleness, m.probeSeconds, m.lagBytes, m.stalenessSeconds,
 	}
 }
 

@@ -7,10 +7,13 @@ import (
 	"github.com/tidegatedb/tidegate/engine"
 )
 
-// scraped are what is read from the status of a database at each scrape.
+// scraped are what is found out at each scrape, most of it from the status of a database.
 type scraped struct {
 	up, usable, role, probeAge, applyDelay, flying, demandProbes *prometheus.Desc
 	primary, conflict, share, shadow, writesWithoutSession       *prometheus.Desc
+
+	// These are of what the hook was told.
+	budget, stalenessMax *prometheus.Desc
 }
 
 func newScraped() scraped {
@@ -28,6 +31,9 @@ func newScraped() scraped {
 		share:                desc("rollout_share_ratio", "The part of the sessions whose reads are routed.", "cluster"),
 		shadow:               desc("rollout_shadow", "Whether decisions are made and not followed.", "cluster"),
 		writesWithoutSession: desc("writes_sessionless_total", "Writes without a session, which nobody's reads will know of.", "cluster"),
+
+		budget:       desc("class_budget_seconds", "How old the answers to the relaxed reads of the class may be.", "cluster", "class"),
+		stalenessMax: desc("read_staleness_max_seconds", "The largest of read_staleness_seconds in the last one to two minutes.", "cluster", "class"),
 	}
 }
 
@@ -38,7 +44,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 func (s *scraped) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
 		s.up, s.usable, s.role, s.probeAge, s.applyDelay, s.flying, s.demandProbes,
-		s.primary, s.conflict, s.share, s.shadow, s.writesWithoutSession,
+		s.primary, s.conflict, s.share, s.shadow, s.writesWithoutSession, s.budget, s.stalenessMax,
 	}
 }
 

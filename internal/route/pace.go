@@ -29,6 +29,8 @@ const (
 	// scoutEvery is of how many reads that would go around a slow replica one does not:
 	// it finds out whether it still is. It is few enough for the 95th percentile.
 	scoutEvery = 50
+	// scoutAge is for how long a scout's read counts: half of them say that it is over.
+	scoutAge = paceAge / 2
 )
 
 // paces knows how long reads take on each node, from when their way was decided to their
@@ -111,7 +113,7 @@ func (r *Router) JudgePaces(t *freshness.Table, now int64) (changed []int) {
 		}
 		since := now - paceAge
 		if slow&bit != 0 {
-			since = max(since, r.ejection.states[i].slowSince)
+			since = max(now-scoutAge, r.ejection.states[i].slowSince)
 		}
 		reads[i] = p.nodes[i].recent(since)
 		if slow&bit == 0 && len(reads[i]) >= paceEnough && (best == freshness.NoNode || median(reads[i]) < median(reads[best])) {

@@ -40,13 +40,13 @@ func TestIsSlow(t *testing.T) {
 	} {
 		// What two nodes of one kind look like is a matter of luck.
 		wrong := 0
-		for range 10_000 {
+		for range 2000 {
 			if isSlow(c.reads(), c.best()) != c.want {
 				wrong++
 			}
 		}
-		if wrong > 1000 || !c.want && wrong > 2 {
-			t.Errorf("%s: %d of 10000 are wrong", name, wrong)
+		if wrong > 200 || !c.want && wrong > 1 {
+			t.Errorf("%s: %d of 2000 are wrong", name, wrong)
 		}
 	}
 }
@@ -80,13 +80,12 @@ func (p *paced) run(r *rand.Rand, sessions []*ledger.Ledger, rate float64, d tim
 		}
 		node := tk.Node
 		p.count[node]++
-		i := len(p.took)
-		p.took = append(p.took, 0)
+		took := p.takes[node]
 		p.others.Go(func() {
-			time.Sleep(p.takes[node])
+			time.Sleep(took)
 			p.router.Done(tk, mono.Now())
 			p.mu.Lock()
-			p.took[i] = time.Since(start)
+			p.took = append(p.took, time.Since(start))
 			p.mu.Unlock()
 		})
 	}

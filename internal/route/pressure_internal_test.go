@@ -180,7 +180,7 @@ func TestWritesHoldWhileReadsFallBack(t *testing.T) {
 		"two":         {two, 1.5, 1.4, 0, .35, false, 1},
 		"sometimes":   {sometimes, 1.5, 1.4, 0, .35, false, 1},
 		"ample":       {ample, 1.1, 1.1, 0, .95, true, .03},
-		"few":         {few, 2.2, 2, 0, .5, false, 1},
+		"few":         {few, 4, 4, 0, .5, false, 1},
 		"fleet":       {fleet, 15, 2, 0, .4, false, 1},
 		"fixed":       {fixed, 100, 100, 4, 1, true, 1},
 		"fleet fixed": {fleetFixed, 1000, 1000, 20, 1, true, 1},
