@@ -24,8 +24,15 @@ type cluster struct {
 	// Floor is what a replica must have for any read of this process.
 	Floor   *string `json:"floor"`
 	Rollout string  `json:"rollout"`
-	Nodes   []node  `json:"nodes"`
-	Stats   stats   `json:"stats"`
+	// FallbackLimit is how many reads may be on the primary for want of a replica now, null
+	// without a limit; FallbackShare is the part of the reads that wanted to be lately.
+	FallbackLimit   *float64 `json:"fallback_limit"`
+	FallbacksNow    int      `json:"fallbacks_in_flight"`
+	FallbacksQueued int      `json:"fallbacks_queued"`
+	FallbackShare   float64  `json:"fallback_share_ratio"`
+	FallbacksHigh   bool     `json:"fallbacks_high"`
+	Nodes           []node   `json:"nodes"`
+	Stats           stats    `json:"stats"`
 }
 
 type node struct {
@@ -46,6 +53,15 @@ type node struct {
 	Error        *string  `json:"error"`
 	FailedForMS  *float64 `json:"failed_for_ms"`
 	ReadsFlying  int64    `json:"reads_in_flight"`
+	// Ejection is why reads leave the node out, for EjectedForMS, null where they do not;
+	// Share is the part of its weight that it has.
+	Ejection     *string  `json:"ejection"`
+	EjectedForMS *float64 `json:"ejected_for_ms"`
+	Share        float64  `json:"share_ratio"`
+	// ReadMS is the median of the reads that were timed lately, null without any. Reads go
+	// around a replica that is slow.
+	ReadMS       *float64 `json:"read_ms"`
+	Slow         bool     `json:"slow"`
 	Probes       uint64   `json:"interval_probes_total"`
 	DemandProbes uint64   `json:"demand_probes_total"`
 }
@@ -58,6 +74,7 @@ type stats struct {
 	Queued            uint64 `json:"queued_total"`
 	Shed              uint64 `json:"shed_total"`
 	Stale             uint64 `json:"stale_total"`
+	Suspects          uint64 `json:"suspects_total"`
 	Unproven          uint64 `json:"unproven_total"`
 	Refused           uint64 `json:"refused_total"`
 	Sessionless       uint64 `json:"sessionless_reads_total"`
@@ -87,9 +104,11 @@ func clusterOf(s engine.Status) cluster {
 	c := cluster{
 		Cluster: s.Cluster, Epoch: epochOf(s.Epoch), Primary: text(s.Primary), Conflict: s.Conflict,
 		Shown: known(s.Shown.String(), !s.Shown.IsZero()), Floor: known(s.Floor.String(), !s.Floor.IsZero()), Rollout: s.Rollout.String(), Nodes: []node{},
+		FallbackLimit: known(s.FallbackLimit, s.FallbackLimit > 0), FallbacksNow: s.FallbacksNow, FallbacksQueued: s.FallbacksQueued,
+		FallbackShare: s.FallbackShare, FallbacksHigh: s.FallbacksHigh,
 		Stats: stats{
 			Waits: s.Stats.Waits, Fallbacks: s.Stats.Fallbacks, Predicted: s.Stats.Predicted,
-			Queued: s.Stats.Queued, Shed: s.Stats.Shed, Stale: s.Stats.Stale, Unproven: s.Stats.Unproven,
+			Queued: s.Stats.Queued, Shed: s.Stats.Shed, Stale: s.Stats.Stale, Suspects: s.Stats.Suspects, Unproven: s.Stats.Unproven,
 			Refused: s.Stats.Refused, Sessionless: s.Stats.Sessionless, SessionlessWrites: s.Stats.SessionlessWrites,
 			HistoryChanged: s.Stats.HistoryChanged, Shadowed: s.Stats.Shadowed, ShadowReplica: s.Stats.ShadowReplica, Retries: map[string]uint64{},
 			Probes: s.Stats.Probes, DemandProbes: s.Stats.DemandProbes,
@@ -111,6 +130,8 @@ func nodeOf(n *engine.NodeStatus) node {
 		Incarnation: known(fmt.Sprintf("%016x", uint64(n.Incarnation)), n.Incarnation != 0), Applied: known(n.Applied.String(), answered),
 		Lag: known(n.Lag, n.LagKnown), StalenessMS: known(millis(n.Staleness), n.StalenessKnown), ProbeAgeMS: known(millis(n.ProbeAge), answered),
 		ApplyDelayMS: known(millis(n.Delay), n.Delay > 0), ReadsFlying: n.Flying, Probes: n.Probes, DemandProbes: n.DemandProbes,
+		Ejection: known(n.Ejection.String(), n.Ejection != tidegate.EjectionNone), EjectedForMS: known(millis(n.Ejected), n.Ejection != tidegate.EjectionNone),
+		Share: n.Share, ReadMS: known(millis(n.Took), n.Took > 0), Slow: n.Slow,
 	}
 	if n.Err != nil {
 		x.Error, x.FailedForMS = text(n.Err.Error()), known(millis(n.FailedFor), true)

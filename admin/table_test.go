@@ -24,9 +24,9 @@ func TestFieldNames(t *testing.T) {
 			x    map[string]any
 			want string
 		}{
-			{"cluster", c, "cluster conflict epoch floor nodes primary rollout shown stats"},
-			{"node", item(t, c["nodes"], "node", "p"), "applied apply_delay_ms demand_probes_total epoch error failed_for_ms incarnation interval_probes_total lag_engine_units node probe_age_ms reads_in_flight role staleness_ms usable zone"},
-			{"stats", c["stats"].(map[string]any), "demand_probes_total fallbacks_total history_changed_total interval_probes_total predicted_total queued_total refused_total retries_total sessionless_reads_total sessionless_writes_total shadow_replica_total shadowed_total shed_total stale_total unproven_total waits_total"},
+			{"cluster", c, "cluster conflict epoch fallback_limit fallback_share_ratio fallbacks_high fallbacks_in_flight fallbacks_queued floor nodes primary rollout shown stats"},
+			{"node", item(t, c["nodes"], "node", "p"), "applied apply_delay_ms demand_probes_total ejected_for_ms ejection epoch error failed_for_ms incarnation interval_probes_total lag_engine_units node probe_age_ms read_ms reads_in_flight role share_ratio slow staleness_ms usable zone"},
+			{"stats", c["stats"].(map[string]any), "demand_probes_total fallbacks_total history_changed_total interval_probes_total predicted_total queued_total refused_total retries_total sessionless_reads_total sessionless_writes_total shadow_replica_total shadowed_total shed_total stale_total suspects_total unproven_total waits_total"},
 			{"epoch", c["epoch"].(map[string]any), "line system"},
 			{"explanation", e, "class cluster need nodes required session"},
 			{"verdict", item(t, e["nodes"], "node", "p"), "applied eligible node probe_age_ms reads_in_flight role staleness_ms why"},
@@ -86,6 +86,8 @@ func TestStatsCount(t *testing.T) {
 		}
 		c := item(t, w.get("/table", 200)["clusters"], "cluster", "main")
 		has(t, c["stats"].(map[string]any), map[string]any{"sessionless_reads_total": 1.0, "sessionless_writes_total": 1.0, "waits_total": 0.0})
+		has(t, c, map[string]any{"fallback_limit": nil, "fallbacks_in_flight": 0.0, "fallbacks_queued": 0.0, "fallback_share_ratio": 0.0, "fallbacks_high": false})
+		has(t, item(t, c["nodes"], "node", "r1"), map[string]any{"ejection": nil, "ejected_for_ms": nil, "share_ratio": 1.0, "read_ms": nil, "slow": false})
 	})
 }
 
@@ -101,13 +103,15 @@ func (frozen) Explain(context.Context, tidegate.Class) engine.Explanation {
 // Numbers are in the unit of their name, and what fits no number is a string.
 func TestUnits(t *testing.T) {
 	t.Parallel()
-	s := frozen{Cluster: "main", Conflict: true, Floor: tidegate.At(1 << 61), Stats: engine.Stats{Retries: engine.Retries{tidegate.RetryPool: 3}}, Shown: tidegate.Beyond(1 << 60), Nodes: []engine.NodeStatus{{
+	s := frozen{Cluster: "main", Conflict: true, Floor: tidegate.At(1 << 61), FallbackLimit: .25, FallbacksNow: 1, FallbacksQueued: 2, FallbackShare: .5, FallbacksHigh: true, Stats: engine.Stats{Retries: engine.Retries{tidegate.RetryPool: 3}}, Shown: tidegate.Beyond(1 << 60), Nodes: []engine.NodeStatus{{
 		Node: "r1", Zone: "a", Role: tidegate.RoleReplica, Incarnation: 1<<63 + 1, Applied: tidegate.Beyond(7), Lag: 0, LagKnown: true,
 		Staleness: 0, StalenessKnown: true, ProbeAge: 1234567 * time.Nanosecond, Delay: 12 * time.Millisecond, Flying: 3, Probes: 4, DemandProbes: 5,
+		Ejection: tidegate.EjectionLag, Ejected: 2 * time.Second, Share: .5, Took: 30 * time.Millisecond, Slow: true,
 	}}}
 	h := admin.Handler(admin.Config{Sources: []admin.Source{s}})
 	c := item(t, decode(t, serve(h, http.MethodGet, "/table", ""), 200)["clusters"], "cluster", "main")
-	has(t, c, map[string]any{"conflict": true, "primary": nil, "epoch": nil, "shown": ">1152921504606846976", "floor": "2305843009213693952"})
+	has(t, c, map[string]any{"conflict": true, "primary": nil, "epoch": nil, "shown": ">1152921504606846976", "floor": "2305843009213693952",
+		"fallback_limit": .25, "fallbacks_in_flight": 1.0, "fallbacks_queued": 2.0, "fallback_share_ratio": .5, "fallbacks_high": true})
 	retries := c["stats"].(map[string]any)["retries_total"].(map[string]any)
 	has(t, retries, map[string]any{"pool": 3.0, "connection": 0.0, "recovery-conflict": 0.0})
 	if len(retries) != tidegate.RetryCauses-1 {
@@ -117,5 +121,6 @@ func TestUnits(t *testing.T) {
 	has(t, item(t, c["nodes"], "node", "r1"), map[string]any{
 		"zone": "a", "incarnation": "8000000000000001", "applied": ">7", "lag_engine_units": 0.0, "staleness_ms": 0.0, "probe_age_ms": 1.234,
 		"apply_delay_ms": 12.0, "reads_in_flight": 3.0, "interval_probes_total": 4.0, "demand_probes_total": 5.0,
+		"ejection": "lag", "ejected_for_ms": 2000.0, "share_ratio": .5, "read_ms": 30.0, "slow": true,
 	})
 }

@@ -144,16 +144,34 @@ func (f frozen) Status() engine.Status { return engine.Status(f) }
 func TestGaugesAreInBaseUnits(t *testing.T) {
 	t.Parallel()
 	c := promgate.New(promgate.Config{})
-	defer c.Watch(frozen{Cluster: "main", Conflict: true, Rollout: tidegate.RolloutShare(.25), Nodes: []engine.NodeStatus{{
-		Node: "r1", Role: tidegate.RoleReplica, ProbeAge: 250 * time.Millisecond, Delay: 12 * time.Millisecond, Flying: 3, DemandProbes: 5,
-	}}})()
+	defer c.Watch(frozen{Cluster: "main", Conflict: true, Rollout: tidegate.RolloutShare(.25),
+		FallbackLimit: .5, FallbacksNow: 1, FallbacksQueued: 7, FallbackShare: .75, Nodes: []engine.NodeStatus{{
+			Node: "r1", Role: tidegate.RoleReplica, ProbeAge: 250 * time.Millisecond, Delay: 12 * time.Millisecond, Flying: 3, DemandProbes: 5, Slow: true,
+		}}})()
 	for name, want := range map[string]float64{
 		"node_probe_age_seconds": .25, "node_apply_delay_seconds": .012, "node_reads_in_flight": 3, "node_demand_probes_total": 5,
 		"primary_known": 0, "primaries_conflict": 1, "rollout_share_ratio": .25, "rollout_shadow": 0,
+		"fallback_limit": .5, "fallbacks_in_flight": 1, "fallbacks_queued": 7, "fallback_share_ratio": .75, "node_slow": 1,
 	} {
 		if got := value(t, c, name); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
+	}
+}
+
+// An ejection has its reason, and nobody's limit is no limit of zero.
+func TestEjectedNode(t *testing.T) {
+	t.Parallel()
+	c := promgate.New(promgate.Config{})
+	defer c.Watch(frozen{Cluster: "main", Nodes: []engine.NodeStatus{{Node: "r1", Ejection: tidegate.EjectionFailing}, {Node: "r2"}}})()
+	same(t, c, `
+		node_ejected{cluster="main",node="r1",reason="failing"} 1
+		node_ejected{cluster="main",node="r1",reason="lag"} 0
+		node_ejected{cluster="main",node="r2",reason="failing"} 0
+		node_ejected{cluster="main",node="r2",reason="lag"} 0
+	`, "node_ejected")
+	if find(t, c, "fallback_limit") != nil {
+		t.Error("there is a limit where there is none")
 	}
 }
 

@@ -81,6 +81,12 @@
 //	tidegate_node_apply_delay_seconds{cluster, node}      estimated; waits are planned by it
 //	tidegate_node_reads_in_flight{cluster, node}
 //	tidegate_node_demand_probes_total{cluster, node}      probes that reads and writes asked for
+//	tidegate_node_ejected{cluster, node, reason}          1 for the reason that reads leave it out, "lag" or "failing"
+//	tidegate_node_slow{cluster, node}                     1 while reads go around it because it answers late
+//	tidegate_fallback_limit{cluster}                      reads that may be on the primary for want of a replica; absent without a limit
+//	tidegate_fallbacks_in_flight{cluster}                 those that are
+//	tidegate_fallbacks_queued{cluster}                    those that wait for room
+//	tidegate_fallback_share_ratio{cluster}                the part of the reads that wanted to be, lately
 //	tidegate_primary_known{cluster}                       1 when writes have somewhere to go
 //	tidegate_primaries_conflict{cluster}                  1 when more than one node says that it is the primary
 //	tidegate_rollout_share_ratio{cluster}                 the part of the sessions whose reads are routed

@@ -9,8 +9,9 @@ import (
 
 // scraped are what is found out at each scrape, most of it from the status of a database.
 type scraped struct {
-	up, usable, role, probeAge, applyDelay, flying, demandProbes *prometheus.Desc
-	primary, conflict, share, shadow, writesWithoutSession       *prometheus.Desc
+	up, usable, role, probeAge, applyDelay, flying, demandProbes, ejected, slow *prometheus.Desc
+	fallbackLimit, fallbacksNow, fallbacksQueued, fallbackShare                 *prometheus.Desc
+	primary, conflict, share, shadow, writesWithoutSession                      *prometheus.Desc
 
 	// These are of what the hook was told.
 	budget, stalenessMax *prometheus.Desc
@@ -25,6 +26,14 @@ func newScraped() scraped {
 		applyDelay:   desc("node_apply_delay_seconds", "Estimate of how long a replica takes to apply what the primary has, 0 while nothing slower than a look was seen.", "cluster", "node"),
 		flying:       desc("node_reads_in_flight", "Reads in flight.", "cluster", "node"),
 		demandProbes: desc("node_demand_probes_total", "Probes that reads and writes asked for.", "cluster", "node"),
+
+		ejected: desc("node_ejected", "1 for the reason that reads leave this replica out, 0 for the others.", "cluster", "node", "reason"),
+		slow:    desc("node_slow", "Whether reads go around this replica because it answers late.", "cluster", "node"),
+
+		fallbackLimit:   desc("fallback_limit", "How many reads may be on the primary for want of a replica now; below 1 the part of the time in which one may.", "cluster"),
+		fallbacksNow:    desc("fallbacks_in_flight", "Reads that are on the primary for want of a replica and count against the limit.", "cluster"),
+		fallbacksQueued: desc("fallbacks_queued", "Reads that wait for room on the primary.", "cluster"),
+		fallbackShare:   desc("fallback_share_ratio", "The part of the reads that wanted the primary for want of a replica lately, of those that replicas are there for.", "cluster"),
 
 		primary:              desc("primary_known", "Whether one primary is known.", "cluster"),
 		conflict:             desc("primaries_conflict", "Whether more than one node says that it is the primary.", "cluster"),
@@ -43,13 +52,17 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 func (s *scraped) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		s.up, s.usable, s.role, s.probeAge, s.applyDelay, s.flying, s.demandProbes,
+		s.up, s.usable, s.role, s.probeAge, s.applyDelay, s.flying, s.demandProbes, s.ejected, s.slow,
+		s.fallbackLimit, s.fallbacksNow, s.fallbacksQueued, s.fallbackShare,
 		s.primary, s.conflict, s.share, s.shadow, s.writesWithoutSession, s.budget, s.stalenessMax,
 	}
 }
 
 // nodeRoles are the values of the label role of node_role.
 var nodeRoles = []tidegate.Role{tidegate.RoleUnknown, tidegate.RolePrimary, tidegate.RoleReplica}
+
+// ejections are the values of the label reason of node_ejected.
+var ejections = []tidegate.EjectionReason{tidegate.EjectionLag, tidegate.EjectionFailing}
 
 func (s *scraped) collect(ch chan<- prometheus.Metric, st engine.Status) {
 	cluster := valid(st.Cluster)
@@ -59,6 +72,12 @@ func (s *scraped) collect(ch chan<- prometheus.Metric, st engine.Status) {
 	gauge(s.primary, number(st.Primary != ""), cluster)
 	gauge(s.conflict, number(st.Conflict), cluster)
 	gauge(s.share, st.Rollout.Share(), cluster)
+	if st.FallbackLimit > 0 {
+		gauge(s.fallbackLimit, st.FallbackLimit, cluster)
+	}
+	gauge(s.fallbacksNow, float64(st.FallbacksNow), cluster)
+	gauge(s.fallbacksQueued, float64(st.FallbacksQueued), cluster)
+	gauge(s.fallbackShare, st.FallbackShare, cluster)
 	gauge(s.shadow, number(st.Rollout.Shadow()), cluster)
 	ch <- prometheus.MustNewConstMetric(s.writesWithoutSession, prometheus.CounterValue, float64(st.Stats.SessionlessWrites), cluster)
 	for i := range st.Nodes {
@@ -74,6 +93,10 @@ func (s *scraped) collect(ch chan<- prometheus.Metric, st engine.Status) {
 		}
 		gauge(s.applyDelay, n.Delay.Seconds(), cluster, node)
 		gauge(s.flying, float64(n.Flying), cluster, node)
+		for _, e := range ejections {
+			gauge(s.ejected, number(n.Ejection == e), cluster, node, e.String())
+		}
+		gauge(s.slow, number(n.Slow), cluster, node)
 		ch <- prometheus.MustNewConstMetric(s.demandProbes, prometheus.CounterValue, float64(n.DemandProbes), cluster, node)
 	}
 }
