@@ -93,12 +93,13 @@ type Config struct {
 	// answered as their class says. Strong reads, reads without a session and writes
 	// are not bounded. Zero means no bound: an adapter knows its pools.
 	//
-	// This is the most. While reads fall back the bound follows the writes that this process
-	// tells of ([Core.Sent]): it shrinks while more than one of eight takes clearly longer than
-	// 19 of 20 did before, down to one read for a 32nd of the time, and grows while they do
-	// not. It is the most again when no read has fallen back for two seconds.
+	// This is the most. The bound follows how long this process's own work on the primary
+	// takes: the writes that the adapter tells of ([Core.Sent]), and reads that are not there
+	// in a replica's place. While reads fall back it shrinks when more than one of ten takes a
+	// quarter longer than nine of ten did before, down to one read for a 32nd of the time,
+	// and grows when they do not. Before, it is an eighth of the most, and at least one.
 	Fallbacks int
-	// FixedFallbacks keeps the bound at Fallbacks, whatever becomes of the writes.
+	// FixedFallbacks keeps the bound at Fallbacks, whatever becomes of that work.
 	FixedFallbacks bool
 	// FallbackWait is how long a read may queue for the primary. Zero means 200ms.
 	FallbackWait time.Duration

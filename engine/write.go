@@ -95,10 +95,10 @@ func (c *Core) noPrimary(t *freshness.Table) error {
 // Sent tells that the primary is about to be asked for something that a caller waits for
 // and that mostly takes the same time: a statement on its own, or a COMMIT; not a batch
 // or a copy. EndWrite tells that it has been answered. While reads fall back their limit
-// follows how long these take; an adapter that does not tell has a fixed one.
+// follows how long these take, and the reads that belong on the primary.
 func (c *Core) Sent(w *Write) {
 	if w.sent == 0 {
-		w.sent = c.router.Writing()
+		w.sent = c.router.Working()
 	}
 }
 
@@ -106,7 +106,7 @@ func (c *Core) Sent(w *Write) {
 // call counts.
 func (c *Core) EndWrite(w *Write) {
 	if w.sent != 0 {
-		c.router.Wrote(w.sent)
+		c.router.Worked(w.sent)
 		w.sent = 0
 	}
 	if w.session != nil {

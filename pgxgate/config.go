@@ -82,13 +82,14 @@ type Config struct {
 	// replicas are behind. Others queue; see FallbackWait. Zero means two thirds of
 	// PrimaryReads, at least one, so half of MaxConns.
 	//
-	// That is the most. While reads fall back the bound follows how long this process's
-	// writes take (statements on their own, and COMMIT): it shrinks while more than one of
-	// eight takes clearly longer than 19 of 20 did before, down to one read for a 32nd of
-	// the time, and grows while they do not. A process that does not write has nothing to
-	// go by.
+	// That is the most. The bound follows how long this process's own work on the primary
+	// takes: statements of Write handles on their own, COMMIT, and reads that are not there in
+	// a replica's place. While reads fall back it shrinks when more than one of ten takes a
+	// quarter longer than nine of ten did before, down to one read for a 32nd of the time,
+	// and grows when they do not. Before, it is an eighth of the most, and at least one. A
+	// process that has no such work has nothing to go by: its bound is the most.
 	FallbackReads int32
-	// FixedFallbacks keeps the bound at FallbackReads, whatever becomes of the writes.
+	// FixedFallbacks keeps the bound at FallbackReads, whatever becomes of that work.
 	FixedFallbacks bool
 	// FallbackWait is how long such a read may queue, and at most half of what its
 	// context leaves. Then it fails with a [tidegate.OverloadedError], or is answered by

@@ -91,21 +91,21 @@ func (r *Router) giveBack(tk *Ticket) {
 	}
 }
 
-// Writing notes that a round trip of a write is on its way to the primary, and returns
-// what [Router.Wrote] wants to know of it. The limit of the reads that fall back
-// follows how long these take.
-func (r *Router) Writing() (began int64) {
+// Working notes that something which belongs on the primary is on its way there: a round
+// trip of a write, or a read that does not fall back. It returns what [Router.Worked]
+// wants to know of it. The limit of the reads that do follows how long these take.
+func (r *Router) Working() (began int64) {
 	now := mono.Now()
 	if r.fallbacks != nil {
-		r.fallbacks.writes(now)
+		r.fallbacks.begins(now)
 	}
 	return now
 }
 
-// Wrote notes that it is over, however it ended.
-func (r *Router) Wrote(began int64) {
+// Worked notes that it is over, however it ended.
+func (r *Router) Worked(began int64) {
 	if r.fallbacks != nil {
-		r.fallbacks.wrote(began, mono.Now())
+		r.fallbacks.ends(began, mono.Now())
 	}
 }
 

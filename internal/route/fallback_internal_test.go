@@ -17,10 +17,10 @@ import (
 
 const queueing = 50 * time.Millisecond
 
-// bounded gives the cluster's router so many slots for reads that fall back.
+// bounded gives the cluster's router always so many slots for reads that fall back.
 func bounded(c *cluster, slots int) {
 	cfg := c.router.cfg
-	cfg.Fallbacks, cfg.FallbackWait, cfg.Wait = slots, queueing, -1
+	cfg.Fallbacks, cfg.FixedFallbacks, cfg.FallbackWait, cfg.Wait = slots, true, queueing, -1
 	c.router = New(cfg, c)
 }
 
@@ -314,6 +314,44 @@ func TestSlotsAreNeverLost(t *testing.T) {
 		c.free(3)
 		if s := c.router.Stats(); s.Queued.Load() == 0 || s.Shed.Load() == 0 || s.Stale.Load() == 0 {
 			t.Errorf("too little happened: queued %d, shed %d, stale %d", s.Queued.Load(), s.Shed.Load(), s.Stale.Load())
+		}
+	})
+}
+
+// Reads that belong on the primary are work of this process, too: the limit follows how
+// long they take.
+func TestLimitFollowsReadsThatBelong(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 2, func(c *cluster) {
+		bounded(c, 8)
+		cfg := c.router.cfg
+		cfg.FixedFallbacks = false
+		c.router = New(cfg, c)
+		reads := func(n int, took time.Duration) float64 {
+			for range n {
+				tk := &Ticket{Class: strong, Ledger: session(100)}
+				if err := c.router.Begin(c.t.Context(), tk); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(took)
+				c.router.Done(tk, mono.Now())
+				c.router.Done(tk, mono.Now())
+				time.Sleep(20 * ms)
+			}
+			limit, _, _ := c.router.FallbackLimit()
+			return limit
+		}
+		if l := reads(50, 2*ms); l != 1 {
+			t.Errorf("the limit is %v at first", l)
+		}
+		falls := &Ticket{Ledger: session(200)}
+		c.begin(c.t.Context(), falls, outcome{0, tidegate.ReasonBehind, false, 0})
+		if l := reads(100, 10*ms); l >= 1 {
+			t.Errorf("the limit is %v while they are slow", l)
+		}
+		c.router.Done(falls, mono.Now())
+		if w := c.router.fallbacks.working; w != 0 {
+			t.Errorf("%d pieces of work are on their way", w)
 		}
 	})
 }

@@ -9,56 +9,57 @@ import (
 const (
 	// A spell begins when reads that fall back hold more than spellFrom slots, on
 	// average over averageOver or so, or queue; it ends when they hold fewer than
-	// spellTo. Outside of it writes take what they take without such reads.
+	// spellTo. Outside of it work takes what it takes without such reads.
 	spellFrom, spellTo = .2, .1
 	averageOver        = float64(time.Second)
 	// firstLimit is the part of the most slots that there are when a spell begins: all
 	// processes begin at once.
 	firstLimit = 8
 
-	// calmWrites is how many calm writes are remembered, calmEvery how far they are
-	// apart at least, so that a moment does not stand for all, and calmEnough how many
-	// are something to compare with.
-	calmWrites = 128
+	// calmWork is how much calm work is remembered, calmEvery how far it is apart at
+	// least, so that a moment does not stand for all, and calmEnough how much is
+	// something to compare with.
+	calmWork   = 128
 	calmEvery  = int64(20 * time.Millisecond)
 	calmEnough = 16
-	// A write is slow that takes a quarter longer than nine of ten calm ones, and no
-	// less than slowSlack longer: nobody notices that.
+	// Work is slow that takes a quarter longer than nine of ten calm pieces, and no less
+	// than slowSlack longer: nobody notices that.
 	slowQuantile = .9
 	slowFactor   = 1.25
 	slowSlack    = int64(500 * time.Microsecond)
 
-	// A round ends with roundWrites writes or roundSlow slow ones, but not before
+	// A round ends with roundWork pieces or roundSlow slow ones, but not before
 	// shortRound; or after longRound with what there is. Until the limit is cut for the
-	// first time a quarter of the writes is enough: whoever finds no room meanwhile is
+	// first time a quarter of them is enough: whoever finds no room meanwhile is
 	// sent away for nothing, if there is some.
-	roundWrites = 16
-	roundSlow   = 4
-	shortRound  = int64(50 * time.Millisecond)
-	longRound   = int64(500 * time.Millisecond)
-	// What becomes of the limit after a round: with most of its writes slow, with more
+	roundWork  = 16
+	roundSlow  = 4
+	shortRound = int64(50 * time.Millisecond)
+	longRound  = int64(500 * time.Millisecond)
+	// What becomes of the limit after a round: with most of its work slow, with more
 	// than one of ten, with fewer; and with fewer as long as it has not been cut in this
 	// spell.
 	cutDeep, cut, grow, growFirst = .5, .7, 1.3, 2
 )
 
-// pressure makes the limit follow the writes. What reads on the primary do to it shows
-// in how long this process's writes take there, whatever it is that is scarce: cores,
-// disks or locks. They are compared with what they took when hardly a read fell back, by
-// how many are slow and not by how slow they are, so that one that waits for a lock, or
-// is long by itself, says no more than any other.
+// pressure makes the limit follow the work that belongs on the primary: writes, and reads
+// that are not there in a replica's place. What those that are do to it shows in how long
+// this process's own work takes there, whatever it is that is scarce: cores, disks or
+// locks. It is compared with what it took when hardly a read fell back, by how much of it
+// is slow and not by how slow it is, so that a write that waits for a lock, or is long by
+// itself, says no more than any other.
 //
-// The limit is multiplied after each round of writes: by less than one when too many
-// were slow, by more than one when few were and reads queued. A process that writes
-// nothing has nothing to go by: its limit is the most.
+// The limit is multiplied after each round of work: by less than one when too much of it
+// was slow, by more than one when little was and reads queued. A process that has no work
+// there has nothing to go by: its limit is the most.
 type pressure struct {
 	most  float64
 	fixed bool
 
-	calm  [calmWrites]int64 // a ring of how long calm writes took
-	known int               // how many it has seen
-	took  int64             // when the last one was taken in
-	slow  int64             // what takes longer is slow
+	calm  [calmWork]int64 // a ring of how long calm work took
+	known int             // how much it has seen
+	took  int64           // when the last one was taken in
+	slow  int64           // what takes longer is slow
 
 	average float64 // of the slots in use
 	counted int64   // when it was last brought up to date
@@ -66,10 +67,10 @@ type pressure struct {
 	tight   bool // the limit has been cut in this spell
 	scarce  bool // a read queued in this round
 	round   struct {
-		began       int64
-		writes, bad int
+		began     int64
+		work, bad int
 	}
-	writing int // writes that are on their way
+	working int // how much of it is on its way
 }
 
 // look brings the average up to date, and begins or ends a spell or ends a round if it
@@ -96,9 +97,9 @@ func (l *limiter) look(now int64) {
 }
 
 // first is the limit outside of a spell, and until there is something to compare with.
-// Without any writes there will be nothing.
+// Without any work there will be nothing.
 func (p *pressure) first() float64 {
-	if p.known == 0 && p.writing == 0 {
+	if p.known == 0 && p.working == 0 {
 		return p.most
 	}
 	return max(1, p.most/firstLimit)
@@ -106,18 +107,18 @@ func (p *pressure) first() float64 {
 
 func (p *pressure) begin(now int64) {
 	p.scarce = false
-	p.round.began, p.round.writes, p.round.bad = now, 0, 0
+	p.round.began, p.round.work, p.round.bad = now, 0, 0
 }
 
-// ended reports whether the round has. Writes that take longer than it are waited for.
+// ended reports whether the round has. Work that takes longer than it is waited for.
 func (p *pressure) ended(now int64) bool {
 	r := &p.round
-	age, enough := now-r.began, roundWrites
+	age, enough := now-r.began, roundWork
 	if !p.tight {
 		enough /= 4
 	}
-	return (r.writes >= enough || r.bad >= roundSlow) && age >= shortRound ||
-		(r.writes > 0 || p.writing == 0) && age >= longRound
+	return (r.work >= enough || r.bad >= roundSlow) && age >= shortRound ||
+		(r.work > 0 || p.working == 0) && age >= longRound
 }
 
 // adjust is the end of a round. The limiter is locked.
@@ -125,9 +126,9 @@ func (l *limiter) adjust() {
 	switch r := &l.round; {
 	case l.known < calmEnough:
 		l.limit = l.first()
-	case r.bad*2 > r.writes:
+	case r.bad*2 > r.work:
 		l.limit, l.tight = l.limit*cutDeep, true
-	case r.bad*10 > r.writes && (l.tight || r.bad > 1):
+	case r.bad*10 > r.work && (l.tight || r.bad > 1):
 		l.limit, l.tight = l.limit*cut, true
 	case !l.scarce:
 		// More than were asked for would be tried unawares.
@@ -139,30 +140,30 @@ func (l *limiter) adjust() {
 	l.limit = min(max(l.limit, leastLimit), l.most)
 }
 
-// writes notes that a round trip of a write is on its way.
-func (l *limiter) writes(now int64) {
+// begins notes that work is on its way.
+func (l *limiter) begins(now int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.writing++
+	l.working++
 	l.look(now)
 }
 
-// wrote takes in that the primary has answered a write that was sent at began.
-func (l *limiter) wrote(began, now int64) {
+// ends takes in that the primary has answered work that was sent at began.
+func (l *limiter) ends(began, now int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.writing--
+	l.working--
 	if l.fixed {
 		return
 	}
 	l.look(now)
-	// At the least limit it is not the reads that make writes slow: these are the calm
-	// ones of today. A process that is new has to take them as they are.
+	// At the least limit it is not the reads that make work slow: this is what is calm
+	// today. A process that is new has to take it as it is.
 	if !l.spell || l.limit <= leastLimit || l.known < calmEnough {
 		l.learn(now-began, now)
 	}
 	if l.spell && began >= l.round.began {
-		l.round.writes++
+		l.round.work++
 		if now-began > l.slow {
 			l.round.bad++
 		}
@@ -170,20 +171,20 @@ func (l *limiter) wrote(began, now int64) {
 	}
 }
 
-// learn takes a calm write in.
+// learn takes calm work in.
 func (l *limiter) learn(took, now int64) {
 	if l.known > 0 && now-l.took < calmEvery {
 		return
 	}
-	l.calm[l.known%calmWrites] = took
+	l.calm[l.known%calmWork] = took
 	l.known++
 	l.took = now
 	if !l.spell {
 		l.limit = l.first()
 	}
 	// Sorted for each of the first ones, then four times for each turn of the ring.
-	if l.known < calmWrites || l.known%(calmWrites/4) == 0 {
-		sorted := slices.Clone(l.calm[:min(l.known, calmWrites)])
+	if l.known < calmWork || l.known%(calmWork/4) == 0 {
+		sorted := slices.Clone(l.calm[:min(l.known, calmWork)])
 		slices.Sort(sorted)
 		q := sorted[int(float64(len(sorted)-1)*slowQuantile)]
 		l.slow = q + max(int64(float64(q)*(slowFactor-1)), slowSlack)

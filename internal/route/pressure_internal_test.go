@@ -78,14 +78,14 @@ func (c rush) run(t *testing.T, seed uint64) (out rushed) {
 				at := time.Now()
 				began := mono.Now()
 				if !c.silent {
-					l.writes(began)
+					l.begins(began)
 				}
 				primary.serve(r)
 				if c.writesSlower > 0 && at.After(half) {
 					time.Sleep(c.writesSlower)
 				}
 				if !c.silent {
-					l.wrote(began, mono.Now())
+					l.ends(began, mono.Now())
 				}
 				mu.Lock()
 				defer mu.Unlock()
@@ -212,9 +212,9 @@ func TestLimitDoesNotGrowUntried(t *testing.T) {
 		l := newLimiter(80, false)
 		write := func() {
 			began := mono.Now()
-			l.writes(began)
+			l.begins(began)
 			time.Sleep(2 * ms)
-			l.wrote(began, mono.Now())
+			l.ends(began, mono.Now())
 		}
 		for range 100 {
 			write()

@@ -38,6 +38,7 @@ type Ticket struct {
 	slot     bool   // holds a fallback slot
 	slotAt   int64  // since when
 	wanted   bool   // has wanted to fall back
+	belongs  int64  // on the primary, since when; zero if it does not
 	timed    int64  // since when, zero if it is not timed
 	queued   int64  // waiting for one
 	changed  bool   // what the session requires can not be judged; see Told
@@ -130,6 +131,9 @@ func (tk *Ticket) Of() any { return tk.at.Of }
 // enter notes that the read goes to the primary.
 func (r *Router) enter(tk *Ticket) {
 	r.count(tk)
+	if !tk.slot && r.fallbacks != nil {
+		tk.belongs = r.Working()
+	}
 	if tk.Ledger != nil {
 		tk.Ledger.Enter(tk.Life)
 		tk.entered = true
@@ -142,6 +146,10 @@ func (r *Router) uncount(tk *Ticket) {
 		tk.entered = false
 	}
 	r.giveBack(tk)
+	if tk.belongs != 0 {
+		r.Worked(tk.belongs)
+		tk.belongs = 0
+	}
 	if tk.counted {
 		r.slots[tk.Node].flying.leave()
 		tk.counted = false
