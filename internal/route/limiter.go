@@ -122,6 +122,7 @@ func (l *limiter) release(since int64) {
 	now := mono.Now()
 	l.look(now)
 	l.used--
+	l.left = now
 	if l.limit < 1 {
 		rest := int64(float64(now-since) * (1/l.limit - 1))
 		l.rests = now + min(rest, longestRest)

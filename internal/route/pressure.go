@@ -63,6 +63,7 @@ type pressure struct {
 
 	average float64 // of the slots in use
 	counted int64   // when it was last brought up to date
+	left    int64   // when a slot was last given back
 	spell   bool
 	tight   bool // the limit has been cut in this spell
 	scarce  bool // a read queued in this round
@@ -159,7 +160,8 @@ func (l *limiter) ends(began, now int64) {
 	l.look(now)
 	// At the least limit it is not the reads that make work slow: this is what is calm
 	// today. A process that is new has to take it as it is.
-	if !l.spell || l.limit <= leastLimit || l.known < calmEnough {
+	alone := l.used == 0 && l.left < began
+	if !l.spell && alone || l.spell && (l.limit <= leastLimit || l.known < calmEnough) {
 		l.learn(now-began, now)
 	}
 	if l.spell && began >= l.round.began {
