@@ -51,6 +51,8 @@ type class struct {
 	breach           Breach
 	breaches         int // options that say what to do on one
 	shedFirst        bool
+	placed           bool // place says anything
+	place            placement
 	err              error // of the declaration
 }
 
@@ -156,7 +158,8 @@ func ServeStale() BreachOption { return BreachOption(BreachStale) }
 // may have fallen back to the primary. [Decision].Stale marks it.
 func StaleWhenShed() BreachOption { return BreachOption(BreachStaleWhenShed) }
 
-// FailWhenStale lets a relaxed read fail rather than use the primary.
+// FailWhenStale lets a relaxed read fail rather than use the primary, also where there is no
+// replica for its class at all.
 func FailWhenStale() BreachOption { return BreachOption(BreachFail) }
 
 // ShedFirstOption is returned by [ShedFirst]. A strong class does not take it: its reads
@@ -258,7 +261,7 @@ func (c *class) check() error {
 	case c.breaches > 0 && c.anyStaleness:
 		return fmt.Errorf("%w: class %q allows any staleness, so it has no budget to be broken; leave out %v", ErrClass, c.name, c.breach)
 	}
-	return nil
+	return c.checkPlace()
 }
 
 // String returns the class's name and need.

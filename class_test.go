@@ -82,6 +82,14 @@ func TestClassErr(t *testing.T) {
 		{tidegate.Relaxed("board", "w", tidegate.Budget{}), []string{`"board"`, "budget 0s"}},
 		{tidegate.Relaxed("board", "w", tidegate.AnyStaleness(), tidegate.ServeStale()), []string{`"board"`, "any staleness", "leave out stale"}},
 		{tidegate.Relaxed("board", "w", tidegate.Within(1), tidegate.FailWhenStale(), tidegate.ServeStale()), []string{`"board"`, "more than once"}},
+		{tidegate.NewCausal("cart", "w", tidegate.Require()), []string{`"cart"`, "Require without a tag"}},
+		{tidegate.NewCausal("cart", "w", tidegate.Prefer()), []string{`"cart"`, "Prefer without a tag"}},
+		{tidegate.NewCausal("cart", "w", tidegate.Require("a", "")), []string{`"cart"`, "Require has an empty tag"}},
+		{tidegate.NewCausal("cart", "w", tidegate.Prefer("a"), tidegate.Prefer("a")), []string{`"cart"`, `Prefer has the tag "a" twice`}},
+		{tidegate.NewCausal("cart", "w", tidegate.Prefer("b", "a"), tidegate.Require("a")), []string{`"cart"`, `requires the tag "a" and prefers it`, "leave one"}},
+		{tidegate.NewCausal("cart", "w", tidegate.MinServing(-1)), []string{`"cart"`, "MinServing(-1)", "use 0 to 64"}},
+		{tidegate.NewCausal("cart", "w", tidegate.MinServing(65)), []string{`"cart"`, "MinServing(65)"}},
+		{tidegate.Relaxed("board", "w", tidegate.AnyStaleness(), tidegate.MinServing(1)), []string{`"board"`, "any staleness", "leave out MinServing"}},
 	} {
 		err := c.class.Err()
 		if !errors.Is(err, tidegate.ErrClass) {

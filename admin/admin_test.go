@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,10 +28,13 @@ var (
 	same1     = tidegate.NewCausal("admin-test-same", "the same reason")
 	same2     = tidegate.NewCausal("admin-test-same", "the same reason")
 	unusable  = tidegate.NewCausal("admin-test-unusable", "")
+	tagged    = tidegate.NewCausal("admin-test-tagged", "w", tidegate.Require("reporting"), tidegate.Prefer("big"), tidegate.MinServing(2))
+	tags1     = tidegate.NewCausal("admin-test-tags", "w", tidegate.Require("reporting"))
+	tags2     = tidegate.NewCausal("admin-test-tags", "w", tidegate.Prefer("reporting"))
 )
 
 // Declared classes are listed for as long as somebody holds them.
-var _ = []tidegate.Class{claim, dashboard, archive, twice1, twice2, same1, same2, unusable}
+var _ = []tidegate.Class{claim, dashboard, archive, twice1, twice2, same1, same2, unusable, tagged, tags1, tags2}
 
 // world is a cluster in a bubble and the handler over it.
 type world struct {
@@ -140,7 +144,7 @@ func item(t *testing.T, list any, key, value string) map[string]any {
 func has(t *testing.T, x map[string]any, want map[string]any) {
 	t.Helper()
 	for k, v := range want {
-		if got, ok := x[k]; !ok || got != v {
+		if got, ok := x[k]; !ok || !reflect.DeepEqual(got, v) {
 			t.Errorf("%s is %v (there: %v), want %v", k, got, ok, v)
 		}
 	}

@@ -25,8 +25,13 @@ type class struct {
 	Bounds []bounds `json:"bounds"`
 	// WaitMS is null where the cluster's wait holds.
 	WaitMS *float64 `json:"wait_ms"`
-	Why    string   `json:"why"`
-	Owner  *string  `json:"owner"`
+	// Requires and Prefers are tags of nodes.
+	Requires []string `json:"requires"`
+	Prefers  []string `json:"prefers"`
+	// MinServing is how many replicas it keeps in use although they lag.
+	MinServing int     `json:"min_serving"`
+	Why        string  `json:"why"`
+	Owner      *string `json:"owner"`
 	// Declared is how often it is declared like this.
 	Declared int `json:"declared"`
 	// Error is why reads of the class fail.
@@ -72,10 +77,14 @@ type declaration struct {
 	anyAge           bool
 	wait             time.Duration
 	waits            bool
+	tags             string // required and preferred
+	minServing       int
 }
 
 func declarationOf(c tidegate.Class) declaration {
-	d := declaration{name: c.Name(), why: c.Why(), owner: c.Owner(), need: c.Need()}
+	d := declaration{name: c.Name(), why: c.Why(), owner: c.Owner(), need: c.Need(), minServing: c.MinServing()}
+	required, preferred := c.Tags()
+	d.tags = fmt.Sprintf("%q %q", required, preferred)
 	d.budget, d.anyAge = c.Budget()
 	// A class without a wait of its own returns whatever it is given.
 	if d.wait = c.Wait(0); d.wait == c.Wait(1) {
@@ -115,6 +124,8 @@ func (h *handler) classes(*http.Request, url.Values) (any, *problem) {
 		if d.need == tidegate.NeedRelaxed {
 			k.Bounds = append(k.Bounds, measured[d.name]...)
 		}
+		required, preferred := c.Tags()
+		k.Requires, k.Prefers, k.MinServing = append([]string{}, required...), append([]string{}, preferred...), d.minServing
 		if err := c.Err(); err != nil {
 			k.Error = text(err.Error())
 		}

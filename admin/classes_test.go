@@ -20,7 +20,11 @@ func TestClasses(t *testing.T) {
 		has(t, item(t, all, "name", claim.Name()), map[string]any{"need": "strong", "owner": "jobs", "why": "two workers must not both win", "wait_ms": nil})
 		// No wait is not the cluster's wait.
 		has(t, item(t, all, "name", dashboard.Name()), map[string]any{"need": "relaxed", "budget_ms": 1500.0, "any_staleness": false, "wait_ms": 0.0})
-		has(t, item(t, all, "name", archive.Name()), map[string]any{"budget_ms": nil, "any_staleness": true})
+		has(t, item(t, all, "name", archive.Name()), map[string]any{"budget_ms": nil, "any_staleness": true, "requires": []any{}, "prefers": []any{}, "min_serving": 0.0})
+		has(t, item(t, all, "name", tagged.Name()), map[string]any{"declared": 1.0, "requires": []any{"reporting"}, "prefers": []any{"big"}, "min_serving": 2.0})
+		if warning, _ := item(t, all, "name", tags1.Name())["warning"].(string); !strings.Contains(warning, "2 different classes") {
+			t.Errorf("classes that differ by their tags: warning %q", warning)
+		}
 		has(t, item(t, all, "name", same1.Name()), map[string]any{"declared": 2.0, "warning": nil})
 		for _, why := range []string{twice1.Why(), twice2.Why()} {
 			k := item(t, all, "why", why)

@@ -8,7 +8,7 @@
 // The pages, below wherever the handler is mounted:
 //
 //	/                                          what is there
-//	/table                                     each cluster's nodes: role, position, lag, staleness, age of the probe
+//	/table                                     each cluster's nodes: role, tags, position, lag, staleness, age of the probe
 //	/explain?cluster=main&class=causal         for each node, why such a read may or may not go there now
 //	/explain?class=causal&token=tg1...         the same for the session that the token is of
 //	/classes                                   the classes that this process has declared, and for relaxed ones how old answers could be

@@ -36,13 +36,16 @@ type cluster struct {
 }
 
 type node struct {
-	Node        string  `json:"node"`
-	Zone        *string `json:"zone"`
-	Role        *string `json:"role"`
-	Usable      bool    `json:"usable"`
-	Epoch       *epoch  `json:"epoch"`
-	Incarnation *string `json:"incarnation"`
-	Applied     *string `json:"applied"`
+	Node string  `json:"node"`
+	Zone *string `json:"zone"`
+	// Tags are what classes require or prefer; a dedicated node is read by those only.
+	Tags        []string `json:"tags"`
+	Dedicated   bool     `json:"dedicated"`
+	Role        *string  `json:"role"`
+	Usable      bool     `json:"usable"`
+	Epoch       *epoch   `json:"epoch"`
+	Incarnation *string  `json:"incarnation"`
+	Applied     *string  `json:"applied"`
 	// Lag is in the engine's unit.
 	Lag         *uint64  `json:"lag_engine_units"`
 	StalenessMS *float64 `json:"staleness_ms"`
@@ -126,7 +129,7 @@ func clusterOf(s engine.Status) cluster {
 func nodeOf(n *engine.NodeStatus) node {
 	answered := n.ProbeAge >= 0
 	x := node{
-		Node: n.Node, Zone: text(n.Zone), Role: known(n.Role.String(), n.Role != 0), Usable: n.Usable, Epoch: epochOf(n.Epoch),
+		Node: n.Node, Zone: text(n.Zone), Tags: append([]string{}, n.Tags...), Dedicated: n.Dedicated, Role: known(n.Role.String(), n.Role != 0), Usable: n.Usable, Epoch: epochOf(n.Epoch),
 		Incarnation: known(fmt.Sprintf("%016x", uint64(n.Incarnation)), n.Incarnation != 0), Applied: known(n.Applied.String(), answered),
 		Lag: known(n.Lag, n.LagKnown), StalenessMS: known(millis(n.Staleness), n.StalenessKnown), ProbeAgeMS: known(millis(n.ProbeAge), answered),
 		ApplyDelayMS: known(millis(n.Delay), n.Delay > 0), ReadsFlying: n.Flying, Probes: n.Probes, DemandProbes: n.DemandProbes,

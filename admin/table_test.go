@@ -25,12 +25,12 @@ func TestFieldNames(t *testing.T) {
 			want string
 		}{
 			{"cluster", c, "cluster conflict epoch fallback_limit fallback_share_ratio fallbacks_high fallbacks_in_flight fallbacks_queued floor nodes primary rollout shown stats"},
-			{"node", item(t, c["nodes"], "node", "p"), "applied apply_delay_ms demand_probes_total ejected_for_ms ejection epoch error failed_for_ms incarnation interval_probes_total lag_engine_units node probe_age_ms read_ms reads_in_flight role share_ratio slow staleness_ms usable zone"},
+			{"node", item(t, c["nodes"], "node", "p"), "applied apply_delay_ms dedicated demand_probes_total ejected_for_ms ejection epoch error failed_for_ms incarnation interval_probes_total lag_engine_units node probe_age_ms read_ms reads_in_flight role share_ratio slow staleness_ms tags usable zone"},
 			{"stats", c["stats"].(map[string]any), "demand_probes_total fallbacks_total history_changed_total interval_probes_total predicted_total queued_total refused_total retries_total sessionless_reads_total sessionless_writes_total shadow_replica_total shadowed_total shed_total stale_total suspects_total unproven_total waits_total"},
 			{"epoch", c["epoch"].(map[string]any), "line system"},
 			{"explanation", e, "class cluster need nodes required session"},
 			{"verdict", item(t, e["nodes"], "node", "p"), "applied eligible node probe_age_ms reads_in_flight role staleness_ms why"},
-			{"class", item(t, w.get("/classes", 200)["classes"], "name", "causal"), "any_staleness bounds budget_ms declared error name need owner wait_ms warning why"},
+			{"class", item(t, w.get("/classes", 200)["classes"], "name", "causal"), "any_staleness bounds budget_ms declared error min_serving name need owner prefers requires wait_ms warning why"},
 			{"rollout", item(t, w.get("/rollout", 200)["clusters"], "cluster", "main"), "changeable cluster rollout shadow share_ratio"},
 		} {
 			if got := keys(tt.x); got != tt.want {
@@ -54,7 +54,7 @@ func TestTable(t *testing.T) {
 		has(t, c, map[string]any{"primary": "p", "conflict": false, "shown": nil, "floor": nil, "rollout": "on"})
 		has(t, c["epoch"].(map[string]any), map[string]any{"system": "77", "line": "1"})
 		p := item(t, c["nodes"], "node", "p")
-		has(t, p, map[string]any{"role": "primary", "usable": false, "applied": "60", "lag_engine_units": nil, "staleness_ms": nil, "error": nil, "failed_for_ms": nil, "zone": nil})
+		has(t, p, map[string]any{"role": "primary", "usable": false, "applied": "60", "lag_engine_units": nil, "staleness_ms": nil, "error": nil, "failed_for_ms": nil, "zone": nil, "tags": []any{}, "dedicated": false})
 		r := item(t, c["nodes"], "node", "r1")
 		has(t, r, map[string]any{"role": "replica", "usable": true, "applied": "50", "lag_engine_units": 10.0, "reads_in_flight": 0.0})
 		if age, ok := r["probe_age_ms"].(float64); !ok || age < 0 || age > 111 {
@@ -104,7 +104,7 @@ func (frozen) Explain(context.Context, tidegate.Class) engine.Explanation {
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	s := frozen{Cluster: "main", Conflict: true, Floor: tidegate.At(1 << 61), FallbackLimit: .25, FallbacksNow: 1, FallbacksQueued: 2, FallbackShare: .5, FallbacksHigh: true, Stats: engine.Stats{Retries: engine.Retries{tidegate.RetryPool: 3}}, Shown: tidegate.Beyond(1 << 60), Nodes: []engine.NodeStatus{{
-		Node: "r1", Zone: "a", Role: tidegate.RoleReplica, Incarnation: 1<<63 + 1, Applied: tidegate.Beyond(7), Lag: 0, LagKnown: true,
+		Node: "r1", Zone: "a", Tags: []string{"big"}, Dedicated: true, Role: tidegate.RoleReplica, Incarnation: 1<<63 + 1, Applied: tidegate.Beyond(7), Lag: 0, LagKnown: true,
 		Staleness: 0, StalenessKnown: true, ProbeAge: 1234567 * time.Nanosecond, Delay: 12 * time.Millisecond, Flying: 3, Probes: 4, DemandProbes: 5,
 		Ejection: tidegate.EjectionLag, Ejected: 2 * time.Second, Share: .5, Took: 30 * time.Millisecond, Slow: true,
 	}}}
@@ -119,7 +119,7 @@ func TestUnits(t *testing.T) {
 	}
 	// A zero that is known is a zero.
 	has(t, item(t, c["nodes"], "node", "r1"), map[string]any{
-		"zone": "a", "incarnation": "8000000000000001", "applied": ">7", "lag_engine_units": 0.0, "staleness_ms": 0.0, "probe_age_ms": 1.234,
+		"zone": "a", "tags": []any{"big"}, "dedicated": true, "incarnation": "8000000000000001", "applied": ">7", "lag_engine_units": 0.0, "staleness_ms": 0.0, "probe_age_ms": 1.234,
 		"apply_delay_ms": 12.0, "reads_in_flight": 3.0, "interval_probes_total": 4.0, "demand_probes_total": 5.0,
 		"ejection": "lag", "ejected_for_ms": 2000.0, "share_ratio": .5, "read_ms": 30.0, "slow": true,
 	})

@@ -42,6 +42,13 @@ type Node struct {
 	Zone string
 	// Weight is the node's share of reads relative to the others. Zero means 1.
 	Weight int
+	// Tags are what classes require or prefer ([tidegate.Require], [tidegate.Prefer]): at
+	// most 16, each of at most 64 bytes of UTF-8. They concern the node as a replica only:
+	// whoever is the primary serves what goes to the primary.
+	Tags []string
+	// Dedicated keeps the node's reads as a replica for classes that require or prefer one
+	// of its Tags. Without it any class may use the node.
+	Dedicated bool
 }
 
 // Config configures a [Core].
@@ -81,11 +88,12 @@ type Config struct {
 	//
 	// It is the outermost bound, too: a replica that is proven to be older, or whose age
 	// could not be proven for so long while the primary answers, is left out, until it is
-	// younger than half. Only relaxed classes with AnyStaleness use it all the same. A class
-	// with a larger budget is refused.
+	// younger than half. Only relaxed classes with AnyStaleness use it all the same, and those
+	// that say so ([tidegate.MinServing]). A class with a larger budget is refused.
 	LongestLag time.Duration
 	// MostLag is how far a replica may be behind, in the engine's unit of positions, before
-	// it is left out in the same way. Zero means any distance.
+	// it is left out in the same way: for all of those reads, also those whose own budget or
+	// mark it would still keep. Zero means any distance.
 	MostLag uint64
 	// Fallbacks bounds the causal and relaxed reads that are on the primary at one time
 	// for want of a replica. Others queue, for FallbackWait at most and half of what
@@ -151,13 +159,15 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	c.Nodes = withWeights(c.Nodes)
+	c.Nodes = complete(c.Nodes)
 	return c
 }
 
-func withWeights(nodes []Node) []Node {
+// complete returns the nodes as they are kept.
+func complete(nodes []Node) []Node {
 	nodes = append([]Node(nil), nodes...)
 	for i := range nodes {
+		nodes[i].Tags = slices.Clone(nodes[i].Tags)
 		if nodes[i].Weight == 0 {
 			nodes[i].Weight = 1
 		}
@@ -165,9 +175,14 @@ func withWeights(nodes []Node) []Node {
 	return nodes
 }
 
+// equal reports whether the node is given as the other one was.
+func (n *Node) equal(o *Node) bool {
+	return n.Name == o.Name && n.Source == o.Source && n.Zone == o.Zone && n.Weight == o.Weight && n.Dedicated == o.Dedicated && slices.Equal(n.Tags, o.Tags)
+}
+
 // policy is what the router has to know of the node.
 func (n *Node) policy() route.Node {
-	return route.Node{Name: n.Name, Zone: n.Zone, Weight: n.Weight, Of: n.Source}
+	return route.Node{Name: n.Name, Zone: n.Zone, Weight: n.Weight, Tags: n.Tags, Dedicated: n.Dedicated, Of: n.Source}
 }
 
 func (c Config) validate() error {
@@ -245,6 +260,11 @@ func validateNodes(nodes []Node) error {
 			return bad(field+".Name", "is %q; use valid UTF-8, it becomes a metric's label", n.Name)
 		case n.Weight < 0 || n.Weight > 1000:
 			return bad(field+".Weight", "is %d; use 1 to 1000", n.Weight)
+		case n.Dedicated && len(n.Tags) == 0:
+			return bad(field+".Dedicated", "is set without Tags, so no class could use the node; tag it, or leave Dedicated out")
+		}
+		if err := tidegate.CheckTags(n.Tags); err != nil {
+			return bad(field+".Tags", "%v", err)
 		}
 		names[n.Name] = true
 	}

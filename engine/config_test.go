@@ -27,6 +27,8 @@ func TestConfigNamesTheField(t *testing.T) {
 		{"Nodes[0].Source", func(c *engine.Config) { c.Nodes[0].Source = nil }},
 		{"Nodes[0].Weight", func(c *engine.Config) { c.Nodes[0].Weight = -1 }},
 		{"Nodes[0].Weight", func(c *engine.Config) { c.Nodes[0].Weight = 1001 }},
+		{"Nodes[0].Tags", func(c *engine.Config) { c.Nodes[0].Tags = []string{"a", "a"} }},
+		{"Nodes[0].Dedicated", func(c *engine.Config) { c.Nodes[0].Dedicated = true }},
 		{"Wait", func(c *engine.Config) { c.Wait = 2 * time.Hour }},
 		{"ProofWait", func(c *engine.Config) { c.ProofWait = -1 }},
 		{"ProbeInterval", func(c *engine.Config) { c.ProbeInterval = time.Microsecond }},

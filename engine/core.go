@@ -21,12 +21,13 @@ const afterWrite = int64(time.Millisecond)
 // Core routes the reads of one cluster in one process. It is safe for concurrent
 // use.
 type Core struct {
-	cfg     Config
-	watcher *freshness.Watcher
-	router  *route.Router
-	open    func(nonce uint64, marks []tidegate.Mark) tidegate.Ledger
-	news    news
-	members members
+	cfg      Config
+	watcher  *freshness.Watcher
+	router   *route.Router
+	open     func(nonce uint64, marks []tidegate.Mark) tidegate.Ledger
+	news     news
+	members  members
+	unserved unserved
 	// floorMu keeps what is told of the floor in order.
 	floorMu sync.Mutex
 	// sessionlessWrites counts writes that no session will know of.
@@ -68,7 +69,7 @@ func New(cfg Config) (*Core, error) {
 	})
 	c.router = route.New(route.Config{Cluster: cfg.Cluster, Nodes: nodes, Zone: cfg.Zone, Wait: cfg.Wait, ProofWait: cfg.ProofWait,
 		LongestLag: cfg.LongestLag, MostLag: cfg.MostLag, Fallbacks: cfg.Fallbacks, FixedFallbacks: cfg.FixedFallbacks, FallbackWait: cfg.FallbackWait,
-		FallbackShare: cfg.FallbackShare, FallbackWindow: cfg.FallbackWindow}, c.watcher)
+		FallbackShare: cfg.FallbackShare, FallbackWindow: cfg.FallbackWindow, Unserved: c.warnUnserved}, c.watcher)
 	c.router.SetRollout(cfg.Rollout)
 	c.open = func(nonce uint64, marks []tidegate.Mark) tidegate.Ledger {
 		l := ledger.New(cfg.Cluster, nonce, nil)

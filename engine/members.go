@@ -38,8 +38,8 @@ func (m *members) free() int {
 func (m *members) past() [2]uint64 { return [2]uint64{m.before[0].Load(), m.before[1].Load()} }
 
 // SetNodes makes the nodes of the cluster these. A node that was there before,
-// with the same source, keeps what is known of it, and takes over its new name, zone
-// and weight. One that is not listed any more gets no further reads; those in flight
+// with the same source, keeps what is known of it, and takes over its new name, zone,
+// weight and tags. One that is not listed any more gets no further reads; those in flight
 // on it end as they would have. Sources are compared with ==: they must be pointers or
 // the like. It returns the sources that are not used any more; the adapter closes what
 // belongs to them.
@@ -50,7 +50,7 @@ func (m *members) past() [2]uint64 { return [2]uint64{m.before[0].Load(), m.befo
 // Errors wrap [tidegate.ErrConfig], and [tidegate.ErrClosed] after Close; nothing
 // has changed then.
 func (c *Core) SetNodes(nodes []Node) (left []Source, err error) {
-	nodes = withWeights(nodes)
+	nodes = complete(nodes)
 	if err := validateNodes(nodes); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (c *Core) SetNodes(nodes []Node) (left []Source, err error) {
 		}
 		if now := listed[n.Source]; now != nil {
 			delete(listed, n.Source)
-			if *now != *n {
+			if !now.equal(n) {
 				m.list[i].Store(now)
 				c.router.Set(i, now.policy())
 			}

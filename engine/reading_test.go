@@ -24,6 +24,10 @@ func (r *request) class() tidegate.Class {
 		return relaxed
 	case u < .16:
 		return relaxedAny
+	case u < .22:
+		return reports
+	case u < .25:
+		return rather
 	default:
 		return tidegate.Causal
 	}

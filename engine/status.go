@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tidegatedb/tidegate"
@@ -50,6 +51,10 @@ type Status struct {
 type NodeStatus struct {
 	Node string
 	Zone string
+	// Tags are the node's tags; Dedicated tells that only classes that ask for one of them
+	// read there.
+	Tags      []string
+	Dedicated bool
 	// Role is the node's role, RoleUnknown before it has answered.
 	Role tidegate.Role
 	// Usable tells that reads may go there: it answers, is a replica and belongs to
@@ -115,7 +120,7 @@ func (c *Core) Status() Status {
 
 func (c *Core) nodeStatus(t *freshness.Table, i int, m *Node, now int64) NodeStatus {
 	x := &t.Nodes[i]
-	n := NodeStatus{Node: m.Name, Zone: m.Zone, Usable: x.Usable, Epoch: x.Epoch, ProbeAge: -1, Err: x.Err, Flying: c.router.Flying(i)}
+	n := NodeStatus{Node: m.Name, Zone: m.Zone, Tags: slices.Clone(m.Tags), Dedicated: m.Dedicated, Usable: x.Usable, Epoch: x.Epoch, ProbeAge: -1, Err: x.Err, Flying: c.router.Flying(i)}
 	n.Slow, n.Took = c.router.Slow(i, now)
 	n.Probes, n.DemandProbes = c.watcher.Counts(i)
 	var out route.Ejection

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,7 +39,7 @@ func TestStatus(t *testing.T) {
 		}
 		for i := range want {
 			got := s.Nodes[i]
-			if got.Delay = 0; got != want[i] {
+			if got.Delay = 0; !reflect.DeepEqual(got, want[i]) {
 				t.Errorf("got  %+v\nwant %+v", got, want[i])
 			}
 		}

@@ -117,6 +117,7 @@ func (w *world) gate(t *testing.T, i int) *fake.Gate {
 			Cluster: cluster, Wait: w.wait, ProofWait: 200 * time.Millisecond, ProbeInterval: 20 * time.Millisecond, ProbeTimeout: 50 * time.Millisecond,
 			DemandRate: []float64{250, 1000, 5000}[w.dice.n(3)], DemandBurst: 8,
 		},
+		Tags: [][]string{nil, nil, {"reporting"}, {"reporting"}}, Dedicated: []bool{3: w.plan.seed%4 == 3},
 		Mistakes: w.plan.mistakes,
 		Probed: func(n *fake.Node, asked time.Time, o *engine.Observation, err error) {
 			w.trace.probed(w, i, n, asked, o, err)

@@ -71,11 +71,12 @@ type Config struct {
 	//
 	// It is the outermost bound, too: a replica that is proven to be older, or whose age
 	// could not be proven for so long while the primary answers, is left out, until it is
-	// younger than half. Only relaxed classes with AnyStaleness use it all the same. A class
-	// with a larger budget is refused.
+	// younger than half. Only relaxed classes with AnyStaleness use it all the same, and those
+	// that say so ([tidegate.MinServing]). A class with a larger budget is refused.
 	LongestLag time.Duration
 	// MostLag is how many bytes of log a replica may be behind before it is left out in the
-	// same way. Zero means any number.
+	// same way: for all of those reads, also those whose own budget or mark it would still
+	// keep. Zero means any number.
 	MostLag uint64
 	// FallbackReads bounds the reads that are on the primary at one time for want of a
 	// replica, so that strong reads find room among the PrimaryReads however far
@@ -135,6 +136,13 @@ type Node struct {
 	Zone string
 	// Weight is the node's share of reads relative to the others. Zero means 1.
 	Weight int
+	// Tags are what classes require or prefer ([tidegate.Require], [tidegate.Prefer]): at
+	// most 16, each of at most 64 bytes of UTF-8. They concern the node as a replica only:
+	// whoever is the primary serves what goes to the primary.
+	Tags []string
+	// Dedicated keeps the node's reads as a replica for classes that require or prefer one
+	// of its Tags. Without it any class may use the node.
+	Dedicated bool
 }
 
 // AsyncCommits says whether commits can be acknowledged before they are durable

@@ -39,7 +39,7 @@ func (db *DB) meet(given []Node) ([]*node, []engine.Node, error) {
 			}
 		}
 		nodes = append(nodes, n)
-		known = append(known, engine.Node{Name: name, Source: n, Zone: given[i].Zone, Weight: given[i].Weight})
+		known = append(known, engine.Node{Name: name, Source: n, Zone: given[i].Zone, Weight: given[i].Weight, Tags: given[i].Tags, Dedicated: given[i].Dedicated})
 	}
 	return nodes, known, nil
 }
@@ -71,7 +71,7 @@ func (db *DB) warm(nodes []*node) {
 
 // SetNodes makes the cluster's nodes these, while reads and writes go on. A node
 // that is given as it was before keeps its connections and what is known of it;
-// its zone and weight may be new. One that is not listed any more gets no new
+// its zone, weight and tags may be new. One that is not listed any more gets no new
 // statements, and its connections are closed as they are given back. A node that
 // is new, or leads elsewhere under its old name, gets reads when it has proven
 // itself by a first look, and writes when that has found it to be the primary: with

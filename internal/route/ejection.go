@@ -67,6 +67,7 @@ func (r *Router) Judge(t *freshness.Table, now int64) (changed []int) {
 			changed = append(changed, i)
 		}
 	}
+	r.rank(t)
 	return changed
 }
 
@@ -177,22 +178,4 @@ func (r *Router) reset(i int) {
 	setBit(&r.outs, bit, false)
 	setBit(&r.slows, bit, false)
 	r.paces.nodes[i].forget()
-}
-
-// avoid returns the nodes that a read does not use, apart from those that have failed
-// it: those that are out. One that is out for its lag is not for a read that takes any
-// age.
-func (r *Router) avoid(c tidegate.Class) uint64 {
-	out := r.outs.Load()
-	if out == 0 { // short enough to be inlined
-		return 0
-	}
-	return r.avoidFor(c, out)
-}
-
-func (r *Router) avoidFor(c tidegate.Class, out uint64) uint64 {
-	if _, anyAge := c.Budget(); anyAge {
-		out &^= r.late.Load()
-	}
-	return out
 }

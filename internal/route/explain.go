@@ -35,7 +35,7 @@ func (r *Router) Explain(l *ledger.Ledger, class tidegate.Class) (tidegate.Posit
 		l.Lock()
 		try := l.Copy()
 		l.Unlock()
-		if staying(try, t, &need{floor: n.floor}) == freshness.NoNode {
+		if staying(try, t, &n) == freshness.NoNode {
 			status = try.Settle(t, &asks)
 		}
 		required = try.Mark()
@@ -86,6 +86,8 @@ func (r *Router) verdict(t *freshness.Table, i int, n *need, class tidegate.Clas
 		v.Why = "its timeline is not known and more than one history has been in sight; grant pg_monitor to the role, or restart with one history in sight"
 	case !x.Usable:
 		v.Why = "belongs to another history than the primary"
+	case r.barred(class)>>uint(i)&1 != 0:
+		v.Why = r.whyBarred(i, class)
 	case n.exclude>>uint(i)&1 != 0:
 		e, _ := r.Ejected(i)
 		v.Why = fmt.Sprintf("is left out for %v: %s", time.Duration(now-e.Since).Round(time.Millisecond), ejectionWords[e.Why])
@@ -100,7 +102,7 @@ func (r *Router) verdict(t *freshness.Table, i int, n *need, class tidegate.Clas
 	case !n.relaxed && status == ledger.Open:
 		v.Why = "what the session has seen elsewhere is not bounded yet; a look is needed"
 	case r.eligible(t, i, n):
-		v.Eligible, v.Why = true, "has everything that is required"
+		v.Eligible, v.Why = true, "has everything that is required"+r.besides(i, class, n.exclude)
 		if slow, took := r.Slow(i, now); slow {
 			v.Why += fmt.Sprintf(", but answers late (in %v, in the middle): reads go around it while another has it", took.Round(100*time.Microsecond))
 		}
@@ -114,4 +116,27 @@ func (r *Router) verdict(t *freshness.Table, i int, n *need, class tidegate.Clas
 		v.Why = fmt.Sprintf("has applied %v, less than required", x.Applied)
 	}
 	return v
+}
+
+// whyBarred says why a class does not use a node.
+func (r *Router) whyBarred(i int, class tidegate.Class) string {
+	n := r.slots[i].node.Load()
+	require, _ := class.Tags()
+	if tag := n.lacks(require); tag != "" {
+		return fmt.Sprintf("lacks the tag %q, which the class requires", tag)
+	}
+	return fmt.Sprintf("is dedicated to classes that require or prefer one of its tags, %q", n.Tags)
+}
+
+// besides says what else there is to a node that is eligible.
+func (r *Router) besides(i int, class tidegate.Class, avoid uint64) (and string) {
+	if r.keeps(class, i, avoid) {
+		and = "; it is out for its lag, and kept in use for this class (MinServing)"
+	}
+	if _, prefer := class.Tags(); len(prefer) > 0 {
+		if tag := r.slots[i].node.Load().lacks(prefer); tag != "" {
+			and += fmt.Sprintf("; lacks the tag %q, which the class prefers", tag)
+		}
+	}
+	return and
 }

@@ -98,6 +98,56 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// Explain names tags, dedicated nodes and those that are kept in use, and agrees with
+// what happens.
+func TestExplainTags(t *testing.T) {
+	t.Parallel()
+	both := tidegate.NewCausal("both", "test", tidegate.Require("reporting", "big"))
+	inBubble(t, 4, func(c *cluster) {
+		c.router.cfg.MostLag = 50
+		c.proven = tidegate.At(1000)
+		c.tagged(2, true, "reporting")
+		c.tagged(3, false, "batch")
+		c.apply(200, 0, 1, 2)
+		c.router.Judge(c.Table(), mono.Now())
+		const has = "has everything that is required"
+		late := "is left out for 0s: it was further behind"
+		kept := "; it is out for its lag, and kept in use for this class (MinServing)"
+		for class, want := range map[tidegate.Class][3]string{
+			tidegate.Causal:                       {has, `is dedicated to classes that require or prefer one of its tags, ["reporting"]`, late},
+			report:                                {`lacks the tag "reporting", which the class requires`, has, `lacks the tag "reporting", which`},
+			both:                                  {`lacks the tag "reporting", which`, `lacks the tag "big", which`, `lacks the tag "reporting", which`},
+			rather:                                {has + `; lacks the tag "reporting", which the class prefers`, has, late},
+			serving(1):                            {has, "is dedicated to", late},
+			serving(2):                            {has, "is dedicated to", has + kept},
+			serving(1, tidegate.Require("batch")): {`lacks the tag "batch"`, `lacks the tag "batch"`, has + kept},
+		} {
+			l := session(50)
+			_, verdicts := c.router.Explain(l, class)
+			for i, v := range verdicts[1:] {
+				if !strings.HasPrefix(v.Why, want[i]) || v.Eligible != strings.HasPrefix(want[i], has) || strings.HasPrefix(want[i], has) && v.Why != want[i] {
+					t.Errorf("%v, n%d: eligible %v, %q; want %q", class, i+1, v.Eligible, v.Why, want[i])
+				}
+			}
+			for range 10 {
+				tk := &Ticket{Class: class, Ledger: l}
+				if err := c.router.Begin(c.t.Context(), tk); err != nil {
+					t.Fatal(err)
+				}
+				if tk.Role == tidegate.RoleReplica && !verdicts[tk.Node].Eligible {
+					t.Errorf("%v goes to %d: %q", class, tk.Node, verdicts[tk.Node].Why)
+				}
+				c.router.Undo(tk)
+			}
+		}
+		// A session that reads where the class must not, has to leave.
+		l := ledger.New("main", 7, []tidegate.Mark{{Cluster: "main", Epoch: epoch, Seen: []tidegate.Incarnation{11}, Position: tidegate.At(50)}})
+		if _, v := c.router.Explain(l, report); v[2].Eligible || v[2].Why != "what the session has seen elsewhere is not bounded yet; a look is needed" {
+			t.Errorf("%+v", v[2])
+		}
+	})
+}
+
 func TestExplainBeforeTheFirstLook(t *testing.T) {
 	t.Parallel()
 	table := &freshness.Table{Primary: freshness.NoNode, Nodes: make([]freshness.Node, 2)}

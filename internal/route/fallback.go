@@ -151,8 +151,8 @@ func (r *Router) overloaded(tk *Ticket, w *waiter, queued time.Duration) error {
 	return e
 }
 
-// breach is what becomes of a relaxed read whose budget no replica keeps.
-func (r *Router) breach(ctx context.Context, tk *Ticket, w *waiter) error {
+// breach is what becomes of a relaxed read whose budget no replica keeps, for that reason.
+func (r *Router) breach(ctx context.Context, tk *Ticket, reason tidegate.Reason, w *waiter) error {
 	t := r.facts.Table()
 	switch tk.Class.OnBreach() {
 	case tidegate.BreachStale:
@@ -162,12 +162,12 @@ func (r *Router) breach(ctx context.Context, tk *Ticket, w *waiter) error {
 	case tidegate.BreachFail:
 		return r.refuse(tk, t, w)
 	}
-	return r.primary(ctx, tk, tidegate.ReasonBehind, w)
+	return r.primary(ctx, tk, reason, w)
 }
 
 // serveStale takes a replica whatever its age, and reports whether there is one.
 func (r *Router) serveStale(tk *Ticket, t *freshness.Table) bool {
-	node := r.spread(t, &need{relaxed: true, oldest: ageless, exclude: tk.exclude | tk.avoid&^r.late.Load(), floor: r.floor.Load().in(t)})
+	node := r.best(t, &need{relaxed: true, oldest: ageless, exclude: tk.exclude | r.avoidAged(tk.Class), second: tk.second, floor: r.floor.Load().in(t)})
 	if node == freshness.NoNode {
 		return false
 	}

@@ -34,7 +34,10 @@ const (
 // to show what the session has seen; an error that wraps tidegate.ErrNotFresh,
 // or the context's.
 func (r *Router) Begin(ctx context.Context, tk *Ticket) error {
-	tk.avoid, tk.floor = r.avoid(tk.Class), r.floor.Load()
+	tk.avoid, tk.second, tk.floor = 0, 0, r.floor.Load()
+	if !r.plain(tk.Class) {
+		r.use(tk)
+	}
 	if p := r.rollout.Load(); tk.held != tidegate.ReasonNone || p != nil && r.hold(tk, *p) {
 		return r.primary(ctx, tk, tk.held, nil)
 	}
@@ -62,7 +65,7 @@ func (r *Router) Begin(ctx context.Context, tk *Ticket) error {
 func (r *Router) stay(tk *Ticket, t *freshness.Table) bool {
 	l := tk.Ledger
 	l.Lock()
-	node := l.Stay(t, tk.out()|r.slows.Load())
+	node := l.Stay(t, tk.out()|tk.second|r.slows.Load())
 	if node == freshness.NoNode || r.Flying(node) > littleLoaded || l.Busy() || tk.floor != nil && !t.Nodes[node].Applied.Covers(tk.floor.in(t)) {
 		l.Unlock()
 		return false
@@ -88,7 +91,8 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 		if w.asks >= fastAsks {
 			shun = 0 // late is better than later
 		}
-		n := need{exclude: tk.out() | shun, floor: tk.floor.in(t)}
+		r.use(tk)
+		n := need{exclude: tk.out() | shun, second: tk.second, floor: tk.floor.in(t)}
 		l.Lock()
 		if w.asks == 0 {
 			home = l.Home(t) // before it is bounded and forgotten
@@ -99,7 +103,7 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 		}
 		// Not for ever: what the crowded replica answers late, it does answer.
 		n.leave = leave && w.asks < homeAsks
-		node, reason, status := r.pickCausal(l, t, &n, &asks)
+		node, reason, status := r.pick(l, t, &n, &asks)
 		if node != freshness.NoNode {
 			r.take(tk, t, node, reason)
 			l.Unlock()
@@ -158,11 +162,12 @@ func (r *Router) beginRelaxed(ctx context.Context, tk *Ticket) error {
 	for {
 		var asks ledger.Asks
 		t := r.facts.Table()
-		n := need{relaxed: true, oldest: oldest(tk.Class, mono.Now()), exclude: tk.out() | shun, floor: tk.floor.in(t)}
-		node := r.spread(t, &n)
+		r.use(tk)
+		n := need{relaxed: true, oldest: oldest(tk.Class, mono.Now()), exclude: tk.out() | shun, second: tk.second, floor: tk.floor.in(t)}
+		node := r.best(t, &n)
 		if node == freshness.NoNode && shun != 0 {
 			n.exclude = tk.out() // late is better than older
-			node = r.spread(t, &n)
+			node = r.best(t, &n)
 		}
 		if node != freshness.NoNode {
 			if l := tk.Ledger; l != nil {
@@ -173,7 +178,7 @@ func (r *Router) beginRelaxed(ctx context.Context, tk *Ticket) error {
 			return nil
 		}
 		if !r.candidates(t, &n, &asks) {
-			return r.primary(ctx, tk, tk.noReplica(), &w)
+			return r.breach(ctx, tk, tk.noReplica(), &w)
 		}
 		// Being current is proven by both sides: the replica's position and a
 		// look at the primary to compare it with.
@@ -184,7 +189,7 @@ func (r *Router) beginRelaxed(ctx context.Context, tk *Ticket) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			return r.breach(ctx, tk, &w)
+			return r.breach(ctx, tk, tidegate.ReasonBehind, &w)
 		}
 		tk.floor = r.floor.Load()
 	}

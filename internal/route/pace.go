@@ -36,7 +36,8 @@ const (
 // paces knows how long reads take on each node, from when their way was decided to their
 // last row. A replica can have all that is written and answer late, with a cold cache, or
 // a tired disk, or somebody's report: looks, which are answered from memory, do not show
-// it.
+// it. Reads of classes that say where they go are not timed: what goes to some nodes only
+// says nothing of how these compare with others.
 type paces struct {
 	next  int64 // when they are judged again; under the ejection's mu
 	nodes [MaxNodes]pace

@@ -207,3 +207,33 @@ func TestFailuresAreNotTimed(t *testing.T) {
 		}
 	})
 }
+
+// A replica that has the long reads is not slow.
+func TestReportsAreNotTimed(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 3, func(c *cluster) {
+		n := *c.router.slots[2].node.Load()
+		n.Tags = []string{"reports"}
+		c.router.Set(2, n)
+		report := tidegate.Relaxed("report", "test", tidegate.Within(time.Hour), tidegate.Require("reports"))
+		for range 200 {
+			for _, class := range []tidegate.Class{report, tidegate.Relaxed("short", "test", tidegate.Within(time.Hour))} {
+				tk := &Ticket{Class: class}
+				if err := c.router.Begin(c.t.Context(), tk); err != nil {
+					t.Fatal(err)
+				}
+				if class == report {
+					time.Sleep(30 * ms)
+				}
+				time.Sleep(ms)
+				c.router.Done(tk, mono.Now())
+			}
+		}
+		c.router.JudgePaces(c.Table(), mono.Now())
+		for i := 1; i < 3; i++ {
+			if slow, took := c.router.Slow(i, mono.Now()); slow || took != ms {
+				t.Errorf("node %d: slow %v, %v", i, slow, took)
+			}
+		}
+	})
+}

@@ -123,8 +123,9 @@ func (r *Router) primaryProof(tk *Ticket, t *freshness.Table, causal bool, asks 
 // covers takes a replica that covers the settled mark, and reports whether there is
 // one. The ledger is locked.
 func (r *Router) covers(tk *Ticket, t *freshness.Table) bool {
-	n := need{mark: tk.Ledger.Mark().Join(r.floor.Load().in(t)), oldest: r.oldestFor(tk.Ledger), exclude: tk.out()}
-	i := r.spread(t, &n)
+	r.use(tk)
+	n := need{mark: tk.Ledger.Mark().Join(r.floor.Load().in(t)), oldest: r.oldestFor(tk.Ledger), exclude: tk.out(), second: tk.second}
+	i := r.best(t, &n)
 	if i != freshness.NoNode {
 		r.take(tk, t, i, tidegate.ReasonCovered)
 	}

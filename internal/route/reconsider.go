@@ -99,6 +99,6 @@ func (r *Router) Soon(l *ledger.Ledger) uint64 {
 		return 1 << uint(home)
 	}
 	var asks ledger.Asks
-	r.candidates(t, &need{}, &asks)
+	r.candidates(t, &need{exclude: r.avoid(tidegate.Causal)}, &asks)
 	return asks.Nodes
 }

@@ -58,18 +58,18 @@ func (r *Router) look(tk *Ticket) {
 	var asks ledger.Asks
 	t := r.facts.Table()
 	node, reason := freshness.NoNode, tidegate.ReasonBehind
-	if !r.candidates(t, &need{}, &asks) {
+	if !r.candidates(t, &need{exclude: tk.out()}, &asks) {
 		reason = tidegate.ReasonNoReplica
 	}
 	if l := tk.Ledger; tk.Class.Need() == tidegate.NeedRelaxed {
-		n := need{relaxed: true, oldest: oldest(tk.Class, mono.Now()), floor: tk.floor.in(t)}
-		if node = r.spread(t, &n); node != freshness.NoNode {
+		n := need{relaxed: true, oldest: oldest(tk.Class, mono.Now()), exclude: tk.out(), second: tk.second, floor: tk.floor.in(t)}
+		if node = r.best(t, &n); node != freshness.NoNode {
 			reason = tidegate.ReasonWithinBudget
 		}
 	} else {
-		n := need{floor: tk.floor.in(t)}
+		n := need{exclude: tk.out(), second: tk.second, floor: tk.floor.in(t)}
 		l.Lock()
-		if i, why, status := r.pickCausal(l, t, &n, &asks); i != freshness.NoNode || status == ledger.Changed {
+		if i, why, status := r.pick(l, t, &n, &asks); i != freshness.NoNode || status == ledger.Changed {
 			node, reason = i, why
 		}
 		l.Unlock()

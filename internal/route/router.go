@@ -25,6 +25,10 @@ type Node struct {
 	Zone string
 	// Weight is its share of reads relative to the others; it must be positive.
 	Weight int
+	// Tags are what classes require or prefer. They do not change.
+	Tags []string
+	// Dedicated keeps the node for classes that require or prefer one of its tags.
+	Dedicated bool
 	// Of is what the caller knows the node by; see [Ticket.Of].
 	Of any
 }
@@ -63,6 +67,9 @@ type Config struct {
 	// FallbackWindow. Zero or less, or one, means all.
 	FallbackShare  float64
 	FallbackWindow time.Duration
+	// Unserved, if not nil, is told of a class that requires tags which no node has, when
+	// that is found out. It may be told again when nodes have changed.
+	Unserved func(tidegate.Class)
 }
 
 // Facts is what the router asks of the watcher.
@@ -95,17 +102,20 @@ type Router struct {
 	// fallbacks is nil without a bound.
 	fallbacks *limiter
 	// outs and late are bit sets of the nodes that are out, and of those that are for
-	// their lag; slows of those that answer late. They are not beside what is written all
-	// the time.
-	outs, late, slows atomic.Uint64
-	floor             atomic.Pointer[floor] // nil is none
-	slots             [MaxNodes]slot
-	_                 [64]byte // what is above is only read
-	ejection          ejection
-	floors            floors
-	share             share
-	paces             paces
-	stats             Stats
+	// their lag; slows of those that answer late, and apart of those that are dedicated.
+	// They are not beside what is written all the time.
+	outs, late, slows, apart atomic.Uint64
+	// ranked are the late nodes, those that are least behind first; nil is none.
+	ranked   atomic.Pointer[[]int]
+	fits     fits
+	floor    atomic.Pointer[floor] // nil is none
+	slots    [MaxNodes]slot
+	_        [64]byte // what is above is only read
+	ejection ejection
+	floors   floors
+	share    share
+	paces    paces
+	stats    Stats
 }
 
 // Stats counts what happened to reads since the start.
@@ -141,6 +151,8 @@ func New(cfg Config, facts Facts) *Router {
 // Set makes n the node with that index. Reads in flight on the one before it go
 // on, and are counted as this one's until they end.
 func (r *Router) Set(i int, n Node) {
+	r.fits.mu.Lock()
+	defer r.fits.mu.Unlock()
 	s := &r.slots[i]
 	if was := s.node.Load(); was == nil || was.Of != n.Of {
 		r.reset(i)
@@ -149,6 +161,7 @@ func (r *Router) Set(i int, n Node) {
 	s.hash.Store(hashName(n.Name))
 	s.local.Store(r.cfg.Zone == "" || n.Zone == r.cfg.Zone)
 	s.node.Store(&n)
+	r.tag(i, &n)
 }
 
 // Stats returns the router's counters.
@@ -186,6 +199,8 @@ type need struct {
 	// will do; zero, for causal reads, asks for nothing.
 	oldest  int64
 	exclude uint64
+	// second are nodes that are used only when no other qualifies; see Router.best.
+	second uint64
 	// leave makes a session whose own reads crowd its replica wait for what it takes
 	// to leave it, rather than stay: with reads in flight all the time it would never
 	// be ready to. One that others crowd out stays until it need not wait.

@@ -46,7 +46,8 @@ type Ticket struct {
 	waited   int64
 	retries  int
 	exclude  uint64 // nodes that have failed the read
-	avoid    uint64 // replicas that are out
+	avoid    uint64 // replicas that are out, or that its class does not use
+	second   uint64 // replicas for when none of the others qualifies
 	floor    *floor // when the decision began, or began anew
 	pinned   bool   // to the primary
 	rolled   bool   // the rollout has been asked
@@ -119,7 +120,8 @@ func (r *Router) enterReplica(tk *Ticket, n *freshness.Node, node int, reason ti
 
 func (r *Router) count(tk *Ticket) {
 	s := &r.slots[tk.Node]
-	if tk.timed = 0; (s.flying.enter()%paceEvery == 0 || r.slows.Load() != 0) && tk.Role == tidegate.RoleReplica {
+	tk.timed = 0
+	if (s.flying.enter()%paceEvery == 0 || r.slows.Load() != 0) && tk.Role == tidegate.RoleReplica && !tk.Class.Placed() {
 		tk.timed = mono.Now()
 	}
 	tk.at, tk.counted = s.node.Load(), true

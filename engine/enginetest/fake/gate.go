@@ -30,6 +30,12 @@ func (c *Cluster) Open(ctx context.Context, opts Options) (*Gate, error) {
 		if opts.Weights != nil {
 			node.Weight = opts.Weights[i]
 		}
+		if opts.Tags != nil {
+			node.Tags = opts.Tags[i]
+		}
+		if opts.Dedicated != nil {
+			node.Dedicated = opts.Dedicated[i]
+		}
 		cfg.Nodes = append(cfg.Nodes, node)
 		for use := range g.pools {
 			g.pools[use] = append(g.pools[use], &pool{l: &link{n, &g.opts}})

@@ -13,6 +13,10 @@ type Options struct {
 	Core engine.Config
 	// Weights are the nodes' weights. Nil means all the same.
 	Weights []int
+	// Tags are the nodes' tags, and Dedicated says which of them are dedicated; nil is
+	// none.
+	Tags      [][]string
+	Dedicated []bool
 	// Delay, if not nil, says how long one way of an operation takes.
 	Delay func(n *Node, op Op) time.Duration
 	// Pick, if not nil, picks among n idle connections. Nil means the last used.
