@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +64,64 @@ func TestOneLookServesAllWaiters(t *testing.T) {
 			t.Errorf("the last waiter was served after %v", took)
 		}
 	})
+}
+
+// Two hundred reads that wait cost their replica one probe at a time, also if it does
+// not answer, and each ends the moment that it is cancelled in.
+func TestCancelledWaitersReturnAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		behave func(r *stub)
+		most   int // probes in a second, with the one at the start
+	}{
+		"behind": {func(r *stub) { r.took = 300 * time.Microsecond }, 60}, // each look puts the next one off
+		"hung":   {func(r *stub) { r.hung = true }, 1 + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const waiters = 200
+				p, r := primaryStub(1, 100), replicaStub(2, 10)
+				core := core(t, engine.Config{Wait: time.Hour, ProbeTimeout: time.Hour}, p, r)
+				r.set(c.behave)
+				done := make(chan time.Time, waiters)
+				ctx, cancel := context.WithCancel(t.Context())
+				for range waiters {
+					ctx, _ := sessionAt(ctx, needs(50))
+					go func() {
+						if err := core.Begin(ctx, tidegate.Causal, &engine.Read{}); !errors.Is(err, context.Canceled) {
+							t.Errorf("%v, want context.Canceled", err)
+						}
+						done <- time.Now()
+					}()
+				}
+				time.Sleep(time.Second)
+				r.set(func(r *stub) {
+					if r.most != 1 || r.asked > c.most {
+						t.Errorf("%d probes in a second, %d at once; want at most %d, one at a time", r.asked, r.most, c.most)
+					}
+				})
+				cancelled := time.Now()
+				cancel()
+				for range waiters {
+					if took := (<-done).Sub(cancelled); took > 0 {
+						t.Fatalf("a read ended %v after it was cancelled", took)
+					}
+				}
+				var asked int
+				r.set(func(r *stub) { asked = r.asked })
+				time.Sleep(time.Second)
+				r.set(func(r *stub) {
+					if r.asked > asked+2 {
+						t.Errorf("%d probes for reads that are gone", r.asked-asked)
+					}
+				})
+				for _, n := range core.Status().Nodes {
+					if n.Flying != 0 {
+						t.Errorf("%d reads are in flight on %s", n.Flying, n.Node)
+					}
+				}
+			})
+		})
+	}
 }
 
 // A captured write asks for one look at the replicas a moment later, so that the

@@ -194,7 +194,8 @@ func capability(err error) error {
 	switch sqlState(err) {
 	case "0A000", "42883", "42501":
 		return fmt.Errorf("pgxgate: this server or role does not offer the log positions that freshness is proven by "+
-			"(it needs pg_last_wal_replay_lsn, pg_current_wal_flush_lsn, pg_control_system and pg_stat_bgwriter; managed servers that refuse them cannot be routed by position): %w", err)
+			"(it needs pg_last_wal_replay_lsn, pg_current_wal_flush_lsn, pg_control_system and pg_stat_bgwriter); let the role use them, "+
+			"or, where a managed server refuses them, leave it out of Config.Nodes, since it cannot be routed by position: %w", err)
 	}
 	return err
 }

@@ -15,3 +15,15 @@ func (db *DB) ReplicaConns(name string) (counted int64, pooled int32) {
 	}
 	return -1, -1
 }
+
+// AcquiredConns returns how many connections of all pools are in use.
+func (db *DB) AcquiredConns() (n int32) {
+	for _, node := range db.nodes {
+		for u := range node.pools {
+			if p := node.pools[u].Load(); p != nil {
+				n += p.Stat().AcquiredConns()
+			}
+		}
+	}
+	return n
+}

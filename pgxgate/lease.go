@@ -3,6 +3,7 @@ package pgxgate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -38,7 +39,10 @@ func (l *lease) take(ctx context.Context, class tidegate.Class) error {
 		err := l.acquire(ctx)
 		if err != nil {
 			if !l.tryElsewhere(ctx, err, false) {
-				if ctx.Err() != nil { // the caller's time is over, which says nothing of freshness
+				if over := ctx.Err(); over != nil { // which says nothing of freshness
+					if !errors.Is(err, over) { // it came to its end just now
+						err = fmt.Errorf("%w (%v)", over, err)
+					}
 					return err
 				}
 				return l.db.explain(err, tidegate.ErrNotFresh)

@@ -2,6 +2,7 @@ package pgxgate_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -158,5 +159,43 @@ func TestFullPoolIsLeft(t *testing.T) {
 	}
 	if n := db.Stats().Retries; n[tidegate.RetryPool] != again.Load() || n.Total() != again.Load() || again.Load() < 3 {
 		t.Errorf("counted %v, told of %d", n, again.Load())
+	}
+}
+
+// cancels is a tracer that ends somebody's context when a connection could not be had.
+type cancels struct {
+	patience
+	cancel context.CancelFunc
+}
+
+func (x *cancels) TraceAcquireEnd(_ context.Context, _ *pgxpool.Pool, d pgxpool.TraceAcquireEndData) {
+	if d.Err != nil {
+		x.cancel()
+	}
+}
+
+// TestCancelledWhileThePoolIsFull: a read that is cancelled in the moment in which it would
+// leave a full pool says that it was cancelled.
+func TestCancelledWhileThePoolIsFull(t *testing.T) {
+	ctx, _ := inSession(t)
+	ctx, cancel := context.WithCancel(ctx)
+	x := &cancels{cancel: cancel}
+	db := open(t, cluster(t), func(cfg *pgxgate.Config) {
+		cfg.Nodes = cfg.Nodes[:2]
+		p := must[*pgxpool.Config](t)(pgxpool.ParseConfig(cfg.Nodes[1].DSN))
+		p.MaxConns, p.ConnConfig.Tracer = 1, x
+		cfg.Nodes[1].Pool, cfg.Nodes[1].DSN = p, ""
+	})
+	other, _ := inSession(t)
+	conn := must[*pgxgate.Conn](t)(db.Acquire(other, tidegate.Causal))
+	defer conn.Release()
+	if d := conn.Decision(); d.Role != tidegate.RoleReplica {
+		t.Fatal(d)
+	}
+	if _, err := db.Read(tidegate.Causal).Exec(ctx, "select"); !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want context.Canceled", err)
+	}
+	if n := db.AcquiredConns(); n != 1 {
+		t.Errorf("%d connections are in use, want the one that is held", n)
 	}
 }

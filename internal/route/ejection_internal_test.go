@@ -157,6 +157,41 @@ func TestSlowStart(t *testing.T) {
 	}
 }
 
+// Instances that have seen the same replica go out do not all return to it at once.
+func TestReturnIsSpread(t *testing.T) {
+	t.Parallel()
+	const instances, step = 400, 5 * ms
+	var first, last time.Duration = time.Hour, 0
+	var halfway int
+	for range instances {
+		table := healthy(3)
+		r := router(hold(table), 3)
+		now := mono.Now()
+		failed(time.Second)(&table.Nodes[1], now)
+		r.Judge(table, now)
+		for d := time.Duration(0); ; d += step {
+			aged(0)(&table.Nodes[1], now+int64(d))
+			aged(0)(&table.Nodes[2], now+int64(d))
+			if r.Judge(table, now+int64(d)); r.outs.Load() == 0 {
+				first, last = min(first, d), max(last, d)
+				if d < time.Duration(returnAfter) {
+					halfway++
+				}
+				break
+			}
+			if d > time.Minute {
+				t.Fatal("it does not return")
+			}
+		}
+	}
+	if most := time.Duration(returnAfter); first < most/2 || first > most*6/10 || last > most*3/2+step || last < most*14/10 {
+		t.Errorf("they return from %v to %v on, want from half to half as much again of %v", first, last, most)
+	}
+	if halfway < instances*4/10 || halfway > instances*6/10 {
+		t.Errorf("%d of %d return in the first half", halfway, instances)
+	}
+}
+
 // What is out gets no reads, also of sessions that read there, and is not waited for.
 func TestReadsLeaveTheEjectedOut(t *testing.T) {
 	t.Parallel()
