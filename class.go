@@ -95,8 +95,8 @@ func (c *class) setWait(d time.Duration) { c.wait, c.waitSet = d, true }
 
 // Wait sets how long a read of the class may wait for a replica to qualify
 // before it goes to the primary. Zero means not at all. Without it the cluster's
-// default holds. Where a replica is expected to need longer a causal read may wait up
-// to five times as long.
+// default holds. Where a replica is expected to need longer a causal read may wait that long:
+// up to half a second or 25 times as long, whichever is less, or five times as long if that is more.
 func Wait(d time.Duration) WaitOption { return WaitOption(d) }
 
 // Budget is how old the answer to a relaxed read may be.

@@ -262,7 +262,7 @@ func TestNoLongWaitAfterOneInVain(t *testing.T) {
 // When the lag is over, reads wait for replicas again.
 func TestPredictionForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sea := &tide{lag: 300 * time.Millisecond}
+		sea := &tide{lag: 600 * time.Millisecond}
 		shores := []*shore{{primaryStub(1, 0), sea}, {replicaStub(2, 0), sea}}
 		sea.commit()
 		core := watch(t, engine.Config{ProbeInterval: 100 * time.Millisecond}, shores)
@@ -278,7 +278,7 @@ func TestPredictionForgets(t *testing.T) {
 			return onReplica
 		}
 		if n := rounds(); n > 0 {
-			t.Errorf("%d of 20 reads found a replica that is 300 ms behind", n)
+			t.Errorf("%d of 20 reads found a replica that is 600 ms behind", n)
 		}
 		if st := core.Stats(); st.Predicted < 15 {
 			t.Errorf("%d of 20 reads did not wait in vain", st.Predicted)

@@ -21,13 +21,11 @@ type pace struct {
 
 // Under a steady lag the sessions' causal reads stay on replicas, whether they come close
 // together or as web pages make them, and the looks that it takes are within each node's
-// budget. A read soon after its own session's write may have to go to the primary: no
-// read waits for longer than five times the wait of its class.
+// budget, although the lag is longer than a read may wait and others write all the time.
 func TestSteadyLagLeavesThePrimaryAlone(t *testing.T) {
 	const (
 		sessions = 12
-		every    = 3 * time.Second // a session writes
-		longest  = 5 * 20 * time.Millisecond
+		every    = time.Second // a session writes
 		rate     = 250
 		burst    = 8
 	)
@@ -42,7 +40,6 @@ func TestSteadyLagLeavesThePrimaryAlone(t *testing.T) {
 					core := watch(t, engine.Config{DemandRate: rate, DemandBurst: burst}, shores)
 					began := time.Now()
 					var all [sessions]*swimmer
-					var early [sessions]int // reads that no wait can keep off the primary
 					var wg sync.WaitGroup
 					for i := range all {
 						s := &swimmer{t: t, core: core, shores: shores}
@@ -50,15 +47,10 @@ func TestSteadyLagLeavesThePrimaryAlone(t *testing.T) {
 						dice := rand.New(rand.NewPCG(1, uint64(i)))
 						wg.Go(func() {
 							time.Sleep(time.Duration(dice.Int64N(int64(pace.pause)))) // they are not in step
-							wrote := began.Add(-lag)
 							for time.Since(began) < pace.during {
 								for range pace.reads {
 									if dice.Int64N(int64(every)) < int64(pace.pause)/int64(pace.reads) {
 										s.write()
-										wrote = time.Now()
-									}
-									if time.Since(wrote) < lag-longest {
-										early[i]++
 									}
 									s.read(tidegate.Causal)
 								}
@@ -68,16 +60,16 @@ func TestSteadyLagLeavesThePrimaryAlone(t *testing.T) {
 					}
 					wg.Wait()
 					took := time.Since(began)
-					reads, onRep, unavoidable := 0, 0, 0
+					reads, onRep := 0, 0
 					var waited time.Duration
-					for i, s := range all {
-						reads, onRep, unavoidable, waited = reads+s.reads, onRep+s.onRep, unavoidable+early[i], waited+s.waited
+					for _, s := range all {
+						reads, onRep, waited = reads+s.reads, onRep+s.onRep, waited+s.waited
 					}
-					share, best, st := float64(onRep)/float64(reads), 1-float64(unavoidable)/float64(reads), core.Stats()
-					t.Logf("share %.3f of %d reads, %.3f could be had, waited %v on average, %d predicted of %d fallbacks",
-						share, reads, best, waited/time.Duration(reads), st.Predicted, st.Fallbacks)
-					if least := min(.95, best-.02); share < least {
-						t.Errorf("replicas answered %.3f of the reads, want at least %.3f", share, least)
+					share, st := float64(onRep)/float64(reads), core.Stats()
+					t.Logf("share %.3f of %d reads, waited %v on average, %d predicted of %d fallbacks",
+						share, reads, waited/time.Duration(reads), st.Predicted, st.Fallbacks)
+					if share < .95 {
+						t.Errorf("replicas answered %.3f of the reads", share)
 					}
 					if fell := uint64(reads - onRep); st.Fallbacks != fell {
 						t.Errorf("%d fallbacks were counted, want %d", st.Fallbacks, fell)

@@ -14,7 +14,8 @@ type ThrottleConfig struct {
 	// proof that [NodeStatus.Staleness] is. No clocks are compared, and an idle cluster
 	// stays young. Zero means 500ms, or no such mark where MaxLag is set.
 	//
-	// Sessions begin to notice at five times [Config.Wait], 100ms by default. The round
+	// Sessions begin to wait as soon as replicas are behind, and go to the primary where
+	// that would take longer than half a second (see [Config.Wait]). The round
 	// trips of two looks count in, and up to [Config.ProbeInterval], because a replica's
 	// age is that of a look at the primary: leave several of them between the mark and
 	// zero.

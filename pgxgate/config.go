@@ -35,8 +35,9 @@ type Config struct {
 	Zone string
 	// Wait is how long a causal or relaxed read may wait for a replica to
 	// qualify, unless its class says otherwise. Zero means 20ms; negative means
-	// not at all. A causal read may wait up to five times as long where a replica is
-	// expected to need that, rather than put its session on the primary.
+	// not at all. Where a replica is expected to need longer a causal read may wait that
+	// long, once after each write, rather than put its session on the primary: up to half a
+	// second or 25 times as long, whichever is less, or five times as long if that is more.
 	Wait time.Duration
 	// ProofWait bounds the wait for the proof that the primary shows what a
 	// session has seen on replicas. Zero means 1s. The caller's deadline clips it.

@@ -157,7 +157,7 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 func (r *Router) beginRelaxed(ctx context.Context, tk *Ticket) error {
 	w := waiter{r: r}
 	defer w.stop(tk)
-	limit := r.patience(ctx, tk, 1)
+	limit := r.patience(ctx, tk, tk.Class.Wait(r.cfg.Wait))
 	shun := r.shun(r.facts.Table(), tk.out())
 	for {
 		var asks ledger.Asks

@@ -9,9 +9,11 @@ import (
 )
 
 const (
-	// longWaits is how many times the class's wait a patient session's read may
-	// wait.
-	longWaits = 5
+	// A patient session's read may wait longWaits times the class's wait, and
+	// longestWaits times that where it is no more than longWait: a short wait says that
+	// most reads are not to be late, not that one after a write must not be.
+	longWaits, longestWaits = 5, 25
+	longWait                = 500 * time.Millisecond
 	// soon is a time to catch up that is not worth planning for: asking at once
 	// finds it out.
 	soon = int64(2 * time.Millisecond)
@@ -56,11 +58,11 @@ func (r *Router) plan(ctx context.Context, tk *Ticket, t *freshness.Table, n *ne
 	}
 	p.made = true
 	wait := tk.Class.Wait(r.cfg.Wait)
-	p.limit = r.patience(ctx, tk, 1)
+	p.limit = r.patience(ctx, tk, wait)
 	if best == freshness.NoNode || wait <= 0 || time.Duration(eta-now) <= p.limit {
 		return
 	}
-	longest := r.patience(ctx, tk, longWaits)
+	longest := r.patience(ctx, tk, long(wait))
 	if left := time.Duration(eta-now) + time.Duration(margin); tk.Ledger.Patient() && left <= longest {
 		// Half as long again, should it take longer than expected.
 		p.patient = true
@@ -74,10 +76,15 @@ func (r *Router) plan(ctx context.Context, tk *Ticket, t *freshness.Table, n *ne
 	r.facts.Demand(best, now+int64(p.limit))
 }
 
-// patience returns how long the read may still wait for replicas, over all its
-// attempts: so many times its class's wait, less what it has waited.
-func (r *Router) patience(ctx context.Context, tk *Ticket, times time.Duration) time.Duration {
-	return clip(ctx, times*tk.Class.Wait(r.cfg.Wait)-time.Duration(tk.waited))
+// long returns how long a patient session's read may wait where others may for wait.
+func long(wait time.Duration) time.Duration {
+	return max(longWaits*wait, min(longestWaits*wait, longWait))
+}
+
+// patience returns how long a read that may wait so long may still do so for replicas,
+// after what its attempts have waited.
+func (r *Router) patience(ctx context.Context, tk *Ticket, wait time.Duration) time.Duration {
+	return clip(ctx, wait-time.Duration(tk.waited))
 }
 
 // expected returns which usable replica is expected to cover the session's mark

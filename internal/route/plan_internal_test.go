@@ -41,8 +41,10 @@ func TestPlan(t *testing.T) {
 		{name: "the faster one has failed", delays: [2]time.Duration{30 * ms, 10 * ms}, exclude: 1 << 2, hopeless: true, limit: 20 * ms, due: 30 * ms},
 		{name: "too long", delays: [2]time.Duration{30 * ms, 40 * ms}, hopeless: true, limit: 20 * ms, due: 30 * ms},
 		{name: "too long, and the session is patient", delays: [2]time.Duration{30 * ms, 40 * ms}, patient: true, limit: 45*ms + 750*time.Microsecond, due: 30 * ms},
-		{name: "patient for nearly as long as it may be", delays: [2]time.Duration{90 * ms, 90 * ms}, patient: true, limit: 100 * ms, due: 90 * ms},
-		{name: "too long for a patient one", delays: [2]time.Duration{110 * ms, 110 * ms}, patient: true, hopeless: true, limit: 20 * ms, due: 110 * ms},
+		{name: "patient for nearly as long as it may be", delays: [2]time.Duration{490 * ms, 490 * ms}, patient: true, limit: 500 * ms, due: 490 * ms},
+		{name: "too long for a patient one", delays: [2]time.Duration{510 * ms, 510 * ms}, patient: true, hopeless: true, limit: 20 * ms, due: 510 * ms},
+		{name: "too long for one of a class that hardly waits", delays: [2]time.Duration{260 * ms, 260 * ms}, class: tidegate.NewCausal("c", "w", tidegate.Wait(10*ms)), patient: true, hopeless: true, limit: 10 * ms, due: 260 * ms},
+		{name: "patient for a class that waits long", delays: [2]time.Duration{990 * ms, 990 * ms}, class: tidegate.NewCausal("c", "w", tidegate.Wait(200*ms)), patient: true, limit: 1000 * ms, due: 990 * ms},
 		{name: "the class waits longer", delays: [2]time.Duration{30 * ms, 40 * ms}, class: tidegate.NewCausal("c", "w", tidegate.Wait(50*ms)), limit: 50 * ms, due: 30 * ms},
 		{name: "the class does not wait", delays: [2]time.Duration{30 * ms, 40 * ms}, class: tidegate.NewCausal("c", "w", tidegate.Wait(0)), patient: true, due: 30 * ms},
 		{name: "the caller has half the time", delays: [2]time.Duration{12 * ms, 12 * ms}, deadline: 20 * ms, hopeless: true, limit: 10 * ms, due: 12 * ms},
@@ -90,7 +92,7 @@ func TestPlan(t *testing.T) {
 				if got, want := l.Patient(), c.patient || c.hopeless; got != want {
 					t.Errorf("patient afterwards: %v", got)
 				}
-				if long := c.limit > 20*ms && c.class == (tidegate.Class{}); p.patient != long {
+				if long := c.limit > c.class.Wait(20*ms); p.patient != long {
 					t.Errorf("a patient read: %v", p.patient)
 				}
 			})

@@ -30,7 +30,7 @@ func (r *Router) reconsider(ctx context.Context, tk *Ticket, holds func(*freshne
 	defer w.stop(tk)
 	limit := clip(ctx, r.cfg.ProofWait)
 	if role == tidegate.RoleReplica {
-		limit = r.patience(ctx, tk, 1) / 2 // the rest is for the others
+		limit = r.patience(ctx, tk, tk.Class.Wait(r.cfg.Wait)) / 2 // the rest is for the others
 	}
 	for {
 		t := r.facts.Table()
