@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures everything in docs/measurements.md anew, into docs/measurements or the folder
-# given. It takes about a quarter of an hour, in which the machine should do nothing else.
+# given. It takes about twenty minutes, in which the machine should do nothing else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 to=${1:-docs/measurements}
@@ -36,6 +36,10 @@ lab lost-token-redis --scenario lost-token --rate 300 --duration 10s --carrier r
 for scenario in restart-replica kill-replica deploy; do
   lab "$scenario" --scenario "$scenario" --duration 15s
 done
+lab hang     --scenario hang     --duration 20s
+lab backfill --scenario backfill --duration 10s
+lab all-lag-small-primary --scenario all-lag --strategies tidegate --duration 10s --primary-slots 8 --primary-cost 8ms
+lab pairs-slow-replica --scenario slow-replica --strategies tidegate --duration 5s --pairs 5
 slow() { # NAME FLAGS...
   local name=$1
   shift

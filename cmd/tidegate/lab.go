@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ type labCommand struct {
 	PrimaryCost   time.Duration `default:"0s" help:"How long each of them holds its slot; 0s is what the scenario says."`
 	ReplicaCost   time.Duration `default:"0s" help:"How long a replica takes for each read; 0s is what the scenario says."`
 	FallbackReads int           `default:"0" help:"How many of an instance's reads tidegate lets be on the primary for want of a replica; 0 is the library's default."`
+	Pairs         *int          `placeholder:"N" help:"Compare the scenario with another one: N rounds of three runs for each strategy."`
+	Beside        string        `placeholder:"NAME" help:"The scenario to compare with, under the load and on the servers of --scenario; with --pairs it is steady if nobody says."`
 	JSON          bool          `name:"json" help:"Print one JSON object and nothing else."`
 	PGBin         string        `name:"pg-bin" placeholder:"DIR" help:"Folder of PostgreSQL's server programs, if not in TIDEGATE_PG_BIN, PATH or a usual folder."`
 	KeepLogs      string        `placeholder:"DIR" help:"Copy the servers' logs to this folder."`
@@ -67,7 +70,12 @@ func (labCommand) Help() string {
 	for _, s := range strategy.Limits() {
 		fmt.Fprintf(&b, "  %-18s %s\n", s.Name(), s.About())
 	}
+	b.WriteString("\nVariants of tidegate that hold bulk jobs back:\n")
+	for _, s := range strategy.Throttles() {
+		fmt.Fprintf(&b, "  %-18s %s\n", s.Name(), s.About())
+	}
 	b.WriteString(capacityHelp())
+	b.WriteString(pairsHelp)
 	b.WriteString("\nCarriers (--carrier):\n")
 	for _, c := range carrier.All() {
 		fmt.Fprintf(&b, "  %-18s %s\n", c.Name, c.About)
@@ -97,6 +105,10 @@ func (c *labCommand) config() lab.Config {
 		Replicas: c.Replicas, Duration: c.Duration, Seed: c.Seed,
 		PrimarySlots: c.PrimarySlots, PrimaryCost: c.PrimaryCost, ReplicaCost: c.ReplicaCost, FallbackReads: c.FallbackReads,
 		Strong: c.Strong, ApplyDelay: c.ApplyDelay, Wait: c.Wait, PGBin: c.PGBin, KeepLogs: c.KeepLogs,
+	}
+	cfg.Beside = c.Beside
+	if c.Pairs != nil {
+		cfg.Pairs, cfg.Beside = *c.Pairs, cmp.Or(c.Beside, fault.Steady)
 	}
 	cfg.Strategies = c.strategies(cfg.CarrierName() != "")
 	return cfg
@@ -128,6 +140,9 @@ func (c *labCommand) Run(std streams) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
+	if cfg.Pairs > 0 {
+		return c.runPairs(std, &cfg)
+	}
 	var result *report.Result
 	interrupted, err := attended(std, func(ctx context.Context, progress *report.Progress) (err error) {
 		result, err = lab.Run(ctx, cfg, progress)
@@ -145,6 +160,11 @@ func (c *labCommand) Run(std streams) error {
 			return err
 		}
 	}
+	return c.end(std, &verdict)
+}
+
+// end says the verdict where the output does not, and makes it the exit status.
+func (c *labCommand) end(std streams, verdict *report.Verdict) error {
 	if c.JSON && verdict.Status != exitOK {
 		fmt.Fprintln(std.err, verdict.Line)
 	}
@@ -173,12 +193,16 @@ func (c *labCommand) print(std streams, result *report.Result, verdict *report.V
 
 // terms are what the scenario asks of a run.
 func terms(cfg *lab.Config, interrupted bool) report.Terms {
-	t := report.Terms{Danger: true, Interrupted: interrupted, Forgets: cfg.Fresh()}
-	if s, err := fault.Find(cfg.Scenario); err == nil {
-		t.Opportunities, t.Errors = s.Wanted(cfg.Duration), s.Errors
-		t.Sheds, t.Conflicts = s.Sheds || cfg.PrimarySlots > 0, s.Conflicts
+	s, _ := fault.Find(cfg.Scenario)
+	return termsOf(&s, cfg, interrupted)
+}
+
+func termsOf(s *fault.Scenario, cfg *lab.Config, interrupted bool) report.Terms {
+	return report.Terms{
+		Danger: true, Interrupted: interrupted, Forgets: cfg.Fresh(),
+		Opportunities: s.Wanted(cfg.Duration), Errors: s.Errors, Hangs: s.Hangs,
+		Sheds: s.Sheds || cfg.PrimarySlots > 0, Conflicts: s.Conflicts,
 	}
-	return t
 }
 
 // hinted adds what to do next to an error that does not say it.

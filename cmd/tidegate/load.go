@@ -36,12 +36,12 @@ func (c *labCommand) rate() float64 {
 // capacityHelp says how a primary comes to have little room.
 func capacityHelp() string {
 	var b strings.Builder
-	b.WriteString("\nA primary with little room (--primary-slots, --primary-cost, with any strategy):\n" +
+	b.WriteString("\nA primary with little room (--primary-slots, --primary-cost, with any strategy and scenario):\n" +
 		"all servers share this machine, and one that was really too busy would slow down the load too.\n" +
 		"So a statement of the application costs time and no work: it holds one of the slots, inside the\n" +
 		"server, while it sleeps, and queues if none is free, reads and writes alike, whatever pool they\n" +
 		"come from. No strategy can see it. slots / cost statements a second are what the primary can do;\n" +
-		"the load does not wait for it. To compare with a scenario, run steady with the same numbers.\n")
+		"the load does not wait for it. --pairs compares with steady runs on the same servers.\n")
 	for _, s := range fault.All() {
 		if s.Primary.Cost > 0 {
 			fmt.Fprintf(&b, "  %-18s %v; %d sessions, %.0f reads/s\n", s.Name, s.Primary, s.Sessions, s.Rate)

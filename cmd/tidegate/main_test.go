@@ -76,13 +76,13 @@ func labHelp() []string {
 	for _, s := range fault.All() {
 		says = append(says, "  "+s.Name+" ", s.About)
 	}
-	for _, s := range slices.Concat(strategy.All(), strategy.Carriers(), strategy.Limits()) {
+	for _, s := range slices.Concat(strategy.All(), strategy.Carriers(), strategy.Limits(), strategy.Throttles()) {
 		says = append(says, "  "+s.Name()+" ", s.About())
 	}
 	for _, c := range carrier.All() {
 		says = append(says, "  "+c.Name+" ", c.About)
 	}
-	says = append(says, "--primary-slots", "so 250 a second", "--carrier", "--missing", "so: header, cookie, redis, event.")
+	says = append(says, "--primary-slots", "so 250 a second", "--pairs N, --beside NAME", "--carrier", "--missing", "so: header, cookie, redis, event.")
 	return says
 }
 
@@ -94,6 +94,8 @@ func TestLabChoosesStrategies(t *testing.T) {
 		{"kill-replica", "", "", "remote-apply,tidegate"},
 		{"stampede", "", "", "tidegate,tidegate-unlimited"},
 		{"stampede", "header", "", "tidegate"},
+		{"backfill", "", "", "tidegate,tidegate-throttled"},
+		{"backfill", "header", "", "tidegate"},
 		{"deploy", "", "", "tidegate,tidegate-memory,tidegate-amnesia"},
 		{"deploy", "", "sticky", "sticky"},
 		{"steady", "", "all", "primary-only,round-robin,sticky,probe-per-read,remote-apply,tidegate"},
@@ -121,6 +123,7 @@ func TestLabChoosesTheLoad(t *testing.T) {
 	for args, want := range map[string][2]float64{
 		"":                                       {32, 1000},
 		"--scenario stampede":                    {256, 400},
+		"--scenario hang":                        {32, 400},
 		"--scenario stampede --rate 50":          {256, 50},
 		"--scenario stampede --sessions 8":       {8, 400},
 		"--scenario steady --sessions 0":         {0, 1000},
@@ -173,6 +176,12 @@ func TestUsageErrors(t *testing.T) {
 		{"lab --primary-slots 2 --primary-cost 1h", "--primary-cost", "leave it out"},
 		{"lab --scenario ddl --primary-slots 2 --primary-cost 1ms", "--scenario", "leave out --primary-slots"},
 		{"lab --fallback-reads=-1", "--fallback-reads", "leave it out"},
+		{"lab --pairs 0", "--pairs", "give a number of rounds"},
+		{"lab --pairs some", "--pairs", "see tidegate lab --help"},
+		{"lab --beside steady", "--pairs", "give a number of rounds"},
+		{"lab --pairs 2 --beside flood", "--beside", "choose one of steady"},
+		{"lab --pairs 2 --beside lag-spike", "--beside", "choose one of steady"},
+		{"lab --pairs 2 --pg-bin " + empty, empty, "TIDEGATE_PG_BIN"},
 		{"lab --seed -1", "--seed", "see tidegate lab --help"},
 		{"lab --scenario flood", "--scenario", "lag-spike"},
 		{"lab --strategies coin-toss", "--strategies", "round-robin"},

@@ -26,6 +26,9 @@ type prober struct {
 	first  sync.Once
 
 	ticks, demands atomic.Uint64
+	// asking is since when the node has been asked, zero while it is not; usual is how
+	// long it takes to answer, or to say that it cannot.
+	asking, usual atomic.Int64
 
 	mu      sync.Mutex
 	due     int64 // when the earliest demand wants a probe; 0 none
@@ -84,6 +87,30 @@ func (p *prober) answered(err error) {
 		p.due = 0
 	}
 	p.mu.Unlock()
+}
+
+const (
+	// silence is how long a node is asked before it counts as silent, and usualTimes
+	// how many times as long as usual at least: it can be far away.
+	silence    = int64(100 * time.Millisecond)
+	usualTimes = 4
+	// usualParts is the weight of what was usual, beside one new answer.
+	usualParts = 7
+)
+
+// silent reports whether the node lets the one that asks it wait for much longer than
+// usual.
+func (p *prober) silent(now int64) bool {
+	since := p.asking.Load()
+	return since != 0 && now-since > max(silence, usualTimes*p.usual.Load())
+}
+
+// took notes how long the node took for its last answer.
+func (p *prober) took(d int64) {
+	if was := p.usual.Load(); was != 0 {
+		d = (usualParts*was + d) / (usualParts + 1)
+	}
+	p.usual.Store(d)
 }
 
 // bucket bounds the demand probes of a node.

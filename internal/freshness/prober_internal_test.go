@@ -287,3 +287,43 @@ func TestDemandRightAfterTheReturnCounts(t *testing.T) {
 		}
 	})
 }
+
+// A node is silent that has been asked for much longer than it usually takes, and is no
+// more when it has answered, or failed.
+func TestSilent(t *testing.T) {
+	t.Parallel()
+	for _, far := range []time.Duration{time.Millisecond, 80 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			nodes := healthy(1)
+			nodes[0].takes = far
+			cfg := calm(asSources(nodes)...)
+			cfg.Interval = time.Second
+			w := running(t, cfg)
+			limit := max(100*time.Millisecond, 4*far)
+			silent := func(after time.Duration, want bool) {
+				t.Helper()
+				time.Sleep(after)
+				if got := w.Silent(0, mono.Now()); got != want {
+					t.Errorf("%v away: silent %v, want %v", far, got, want)
+				}
+			}
+			for range 10 {
+				time.Sleep(time.Second + far)
+				if w.Silent(0, mono.Now()) {
+					t.Fatal("it is silent although it always answers")
+				}
+			}
+			nodes[0].set(func(s *source) { s.takes = 600 * time.Millisecond })
+			n, _ := w.Counts(0)
+			for now := n; now == n; now, _ = w.Counts(0) {
+				time.Sleep(time.Millisecond)
+			}
+			silent(limit-5*time.Millisecond, false)
+			silent(10*time.Millisecond, true)
+			silent(600*time.Millisecond-limit, false) // answered
+			if w.Silent(1, mono.Now()) {
+				t.Error("a node that is not there is silent")
+			}
+		})
+	}
+}

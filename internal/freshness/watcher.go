@@ -178,6 +178,13 @@ func (w *Watcher) WantShown(pos tidegate.Position) { w.shown.want(pos) }
 // WantSettled asks that probes of the primary report on these processes.
 func (w *Watcher) WantSettled(processes []uint64) { w.pending.want(processes) }
 
+// Silent reports whether a node has been asked and has not answered for much longer than
+// it usually takes: it may hang, and it takes a while until that is a failure.
+func (w *Watcher) Silent(node int, now int64) bool {
+	p := w.prober(node)
+	return p != nil && p.silent(now)
+}
+
 // Counts returns how many probes of a node were sent by the clock and on demand.
 func (w *Watcher) Counts(node int) (ticks, demands uint64) {
 	p := w.prober(node)
@@ -257,7 +264,12 @@ func jittered(d time.Duration) int64 {
 // probe sends one probe and publishes what it says.
 func (w *Watcher) probe(ctx context.Context, p *prober, sent int64) error {
 	c, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
+	p.asking.Store(sent)
 	o, err := p.source.Probe(c, w.pending.now(sent))
+	p.asking.Store(0)
+	if c.Err() == nil {
+		p.took(mono.Now() - sent)
+	}
 	cancel()
 	if ctx.Err() != nil {
 		return ctx.Err()

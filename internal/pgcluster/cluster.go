@@ -171,7 +171,7 @@ func (c *Cluster) tearDown() error {
 	err := c.each(c.servers, func(s *Server) error {
 		s.op.Lock()
 		defer s.op.Unlock()
-		if run := s.running(); run != nil && run.end(syscall.SIGQUIT, patience, nil) == nil {
+		if run := s.running(); run != nil && run.resume() == nil && run.end(syscall.SIGQUIT, patience, nil) == nil {
 			return nil
 		}
 		return s.kill() // also clears what an earlier Kill from outside left

@@ -60,6 +60,37 @@ func (s *Server) KillBackend(pid int) error {
 	return nil
 }
 
+// Suspend stops all processes of the server by SIGSTOP and returns when none of them
+// runs any more: its connections stay open, the kernel takes new ones, and nothing
+// answers until [Server.Resume]. The server can be killed meanwhile; an orderly Stop
+// waits for it to go on.
+func (s *Server) Suspend() error {
+	s.op.Lock()
+	defer s.op.Unlock()
+	run := s.running()
+	if run == nil {
+		return fmt.Errorf("pgcluster: suspend %s: %w", s.Name, errDown)
+	}
+	if err := run.suspend(); err != nil {
+		return fmt.Errorf("pgcluster: suspend %s: %w", s.Name, errors.Join(err, run.resume()))
+	}
+	return nil
+}
+
+// Resume lets a server go on that was suspended. One that runs is no error.
+func (s *Server) Resume() error {
+	s.op.Lock()
+	defer s.op.Unlock()
+	run := s.running()
+	if run == nil {
+		return fmt.Errorf("pgcluster: resume %s: %w", s.Name, errDown)
+	}
+	if err := run.resume(); err != nil {
+		return fmt.Errorf("pgcluster: resume %s: %w", s.Name, err)
+	}
+	return nil
+}
+
 // WaitReady returns when the server takes connections and answers.
 func (s *Server) WaitReady(ctx context.Context) error {
 	ctx, cancel := s.cluster.bound(ctx, startLimit)

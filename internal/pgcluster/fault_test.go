@@ -41,6 +41,7 @@ func TestFaults(t *testing.T) {
 		"kill and start":   testKillAndStart,
 		"kill a backend":   testKillBackend,
 		"without upstream": testReplicaWithoutUpstream,
+		"suspend":          testSuspend,
 	} {
 		if !t.Run(name, func(t *testing.T) { test(t, c) }) {
 			return // the others would meet a cluster in no known state
@@ -147,6 +148,45 @@ func testKillBackend(t *testing.T, c *pgcluster.Cluster) {
 			t.Errorf("KillBackend(%d): %v", pid, err)
 		}
 	}
+}
+
+func testSuspend(t *testing.T, c *pgcluster.Cluster) {
+	r := c.Replicas()[0]
+	started := query(t, r, "SELECT pg_postmaster_start_time()")
+	for range 2 { // twice is no error
+		if err := r.Suspend(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if out, err := r.SQL(ctx, "", "SELECT 1"); !errors.Is(err, context.DeadlineExceeded) || !r.Alive() {
+		t.Errorf("answers %q, %v; alive: %v", out, err, r.Alive())
+	}
+	for range 2 {
+		if err := r.Resume(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := query(t, r, "SELECT pg_postmaster_start_time()"); got != started {
+		t.Errorf("started at %s, before at %s", got, started)
+	}
+	if err := c.Primary().WaitCaughtUp(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(r.Suspend(), r.Kill()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Suspend(); err == nil {
+		t.Error("a server that does not run is suspended")
+	}
+	if err := r.Resume(); err == nil {
+		t.Error("a server that does not run goes on")
+	}
+	if err := r.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	query(t, r, "SELECT 1")
 }
 
 func TestPromote(t *testing.T) {

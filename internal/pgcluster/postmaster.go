@@ -17,6 +17,8 @@ type postmaster struct {
 	pid int
 	// logStart is where its lines begin in the server's log.
 	logStart int64
+	// suspended says that its processes are stopped, under the server's op.
+	suspended bool
 	// done is closed when it has ended and has been reaped.
 	done chan struct{}
 }
@@ -88,6 +90,52 @@ func (run *postmaster) end(sig syscall.Signal, limit time.Duration, life <-chan 
 	case <-life:
 		return ErrStopped
 	}
+}
+
+// suspend freezes the server and all its children. A frozen server starts no further
+// ones, so that the list is complete.
+func (run *postmaster) suspend() error {
+	ctx, cancel := context.WithTimeout(context.Background(), killLimit)
+	defer cancel()
+	run.suspended = true
+	if err := freezeAll(ctx, run.pid); err != nil {
+		return err
+	}
+	children, err := childrenOf(run.pid)
+	if err != nil {
+		return err
+	}
+	return freezeAll(ctx, children...)
+}
+
+// freezeAll returns when none of the processes runs any more.
+func freezeAll(ctx context.Context, pids ...int) error {
+	for _, pid := range pids {
+		if err := freeze(pid); err != nil && !dead(pid) {
+			return err
+		}
+	}
+	for _, pid := range pids {
+		if err := poll(ctx, time.Millisecond, func() (bool, error) { return frozen(pid), nil }); err != nil {
+			return fmt.Errorf("process %d: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+// resume takes suspend back, if there is anything to take back.
+func (run *postmaster) resume() error {
+	if !run.suspended {
+		return nil
+	}
+	children, err := childrenOf(run.pid) // before it can start others
+	for _, pid := range append(children, run.pid) {
+		if e := thaw(pid); e != nil && !dead(pid) {
+			err = errors.Join(err, e)
+		}
+	}
+	run.suspended = err != nil
+	return err
 }
 
 // kill ends the server and all its children at once, as if the machine had lost

@@ -18,6 +18,8 @@ func signalGroup(leader int, sig syscall.Signal) error { return syscall.Kill(-le
 
 func freeze(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }
 
+func thaw(pid int) error { return syscall.Kill(pid, syscall.SIGCONT) }
+
 // reaped tells that no process has this id any more. A dead process whose parent
 // has not yet taken note of its death is not reaped.
 func reaped(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

@@ -23,6 +23,7 @@ func (*account) owns(os.FileInfo) bool      { return false }
 func signal(int, syscall.Signal) error      { return ErrUnsupported }
 func signalGroup(int, syscall.Signal) error { return ErrUnsupported }
 func freeze(int) error                      { return ErrUnsupported }
+func thaw(int) error                        { return ErrUnsupported }
 func frozen(int) bool                       { return true }
 func reaped(int) bool                       { return true }
 func dead(int) bool                         { return true }

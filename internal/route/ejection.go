@@ -90,8 +90,23 @@ func (r *Router) judge(t *freshness.Table, i int, s *ejected, now int64) {
 	}
 	bit := uint64(1) << uint(i)
 	setBit(&r.late, bit, s.Why == tidegate.EjectionLag)
-	setBit(&r.outs, bit, s.Why != tidegate.EjectionNone)
+	setBit(&r.outs, bit, s.Why != tidegate.EjectionNone || r.hangs(t, i, now))
 	r.ramp(i, s, now)
+}
+
+// hangs reports whether the node is silent and reads have somewhere else to go. What is
+// sent to a node that hangs comes back when it likes, and that it hangs is a failure
+// only when a look at it has timed out. It is no ejection: it is over with the answer.
+func (r *Router) hangs(t *freshness.Table, i int, now int64) bool {
+	if !t.Nodes[i].Usable || !r.facts.Silent(i, now) {
+		return false
+	}
+	for j := range t.Nodes {
+		if j != i && (t.Nodes[j].Usable && r.outs.Load()>>uint(j)&1 == 0 || j == t.Primary && t.Nodes[j].Err == nil) && !r.facts.Silent(j, now) {
+			return true
+		}
+	}
+	return false
 }
 
 func setBit(set *atomic.Uint64, bit uint64, on bool) {

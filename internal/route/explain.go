@@ -88,6 +88,8 @@ func (r *Router) verdict(t *freshness.Table, i int, n *need, class tidegate.Clas
 		v.Why = "belongs to another history than the primary"
 	case r.barred(class)>>uint(i)&1 != 0:
 		v.Why = r.whyBarred(i, class)
+	case n.exclude>>uint(i)&1 != 0 && r.facts.Silent(i, now):
+		v.Why = "has been asked and does not answer: reads go around it until it does"
 	case n.exclude>>uint(i)&1 != 0:
 		e, _ := r.Ejected(i)
 		v.Why = fmt.Sprintf("is left out for %v: %s", time.Duration(now-e.Since).Round(time.Millisecond), ejectionWords[e.Why])

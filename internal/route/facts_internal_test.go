@@ -64,6 +64,7 @@ func hold(t *freshness.Table) *still {
 
 func (s *still) Table() *freshness.Table                       { return s.table.Load() }
 func (s *still) Demand(int, int64)                             {}
+func (s *still) Silent(int, int64) bool                        { return false }
 func (s *still) WantShown(tidegate.Position)                   {}
 func (s *still) WantSettled([]uint64)                          {}
 func (s *still) Since(tidegate.Epoch, tidegate.Position) int64 { return mono.Now() }

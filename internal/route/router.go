@@ -78,6 +78,8 @@ type Facts interface {
 	Demand(node int, at int64)
 	WantShown(pos tidegate.Position)
 	WantSettled(processes []uint64)
+	// Silent reports whether a node lets whoever asks it wait for much longer than usual.
+	Silent(node int, now int64) bool
 	// Since returns since when the primary has had a position, as far as is known.
 	Since(epoch tidegate.Epoch, pos tidegate.Position) int64
 }

@@ -57,6 +57,10 @@ type Config struct {
 	// FallbackReads bounds tidegate's reads that are on the primary for want of a replica,
 	// of each instance; 0: its default.
 	FallbackReads int
+	// Beside names the scenario that runs are compared with, in Pairs rounds: see
+	// [RunPairs]. Empty, with no Pairs: one run, compared with nothing.
+	Beside string
+	Pairs  int
 	// Carrier is how sessions travel by HTTP, by name. Empty means not at all, or by
 	// header in a scenario that needs clients.
 	Carrier string
@@ -90,6 +94,7 @@ const (
 	maxSlots     = 1000
 	maxCost      = time.Second
 	maxFallbacks = 10_000
+	maxPairs     = 100
 )
 
 // Validate returns a *[UsageError] for the first field that makes no sense.
@@ -112,6 +117,9 @@ func (c *Config) Validate() error {
 		}
 	}
 	if err := c.validateCarrier(); err != nil {
+		return err
+	}
+	if err := c.validatePairs(); err != nil {
 		return err
 	}
 	switch {
@@ -176,15 +184,16 @@ func (c *Config) replica() fault.Capacity {
 func (c *Config) metered() bool { return c.Primary().Cost > 0 || c.replica().Cost > 0 }
 
 // Load is the load that the flags and the scenario describe.
-func (c *Config) Load() traffic.Load {
+func (c *Config) Load() traffic.Load { return c.loadOf(c.scenario()) }
+
+// loadOf is the load that the flags and a scenario describe.
+func (c *Config) loadOf(s fault.Scenario) traffic.Load {
 	load := traffic.Load{
 		Sessions: c.Sessions, Instances: c.Instances, Rate: c.Rate,
 		Writes: c.Writes, Strong: c.Strong, Duration: c.Duration, Seed: c.Seed,
-	}
-	if s, err := fault.Find(c.Scenario); err == nil {
-		load.WritesEnd = time.Duration(s.WritesEnd * float64(c.Duration))
-		load.Witness, load.Drops = s.Witness, s.Drops
-		load.Relaxed, load.Budgets, load.ReadDeadline = s.Relaxed, s.Budgets, s.ReadDeadline
+		WritesEnd: time.Duration(s.WritesEnd * float64(c.Duration)),
+		Witness:   s.Witness, Drops: s.Drops,
+		Relaxed: s.Relaxed, Budgets: s.Budgets, ReadDeadline: s.ReadDeadline,
 	}
 	if c.CarrierName() != "" {
 		load.Parallel = parallel

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab"
+	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/fault"
 )
 
 func usual() lab.Config {
@@ -59,6 +60,13 @@ func TestValidate(t *testing.T) {
 		"migrated replicas": {"scenario", func(c *lab.Config) { c.Scenario, c.ReplicaCost = "ddl", 1 }},
 		"a view in the way": {"scenario", func(c *lab.Config) { c.Scenario, c.PrimarySlots, c.PrimaryCost = "ddl", 1, time.Millisecond }},
 		"negative limit":    {"fallback-reads", func(c *lab.Config) { c.FallbackReads = -1 }},
+		"pairs of nothing":  {"pairs", func(c *lab.Config) { c.Beside = "steady" }},
+		"endless pairs":     {"pairs", func(c *lab.Config) { c.Beside, c.Pairs = "steady", 101 }},
+		"negative pairs":    {"pairs", func(c *lab.Config) { c.Beside, c.Pairs = "steady", -1 }},
+		"beside unknown":    {"beside", func(c *lab.Config) { c.Beside, c.Pairs = "flood", 2 }},
+		"beside itself":     {"beside", func(c *lab.Config) { c.Scenario, c.Beside, c.Pairs = "all-lag", "all-lag", 2 }},
+		"beside churn":      {"beside", func(c *lab.Config) { c.Scenario, c.Beside, c.Pairs = "churn", "churn", 2 }},
+		"beside another's":  {"beside", func(c *lab.Config) { c.Beside, c.Pairs = "stampede", 2 }},
 		"unknown carrier":   {"carrier", func(c *lab.Config) { c.Carrier = "pigeon" }},
 		"unknown policy":    {"missing", func(c *lab.Config) { c.Carrier, c.Missing = "header", "stale" }},
 		"policy of nothing": {"missing", func(c *lab.Config) { c.Missing = "fresh" }},
@@ -80,6 +88,18 @@ func TestValidate(t *testing.T) {
 				t.Errorf("got %+v, want flag %s", usage, c.flag)
 			}
 		})
+	}
+}
+
+// Any scenario can be compared with a steady one, that one too.
+func TestValidatePairs(t *testing.T) {
+	t.Parallel()
+	for _, s := range fault.All() {
+		cfg := usual()
+		cfg.Scenario, cfg.Beside, cfg.Pairs = s.Name, fault.Steady, 3
+		if err := cfg.Validate(); err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
 	}
 }
 

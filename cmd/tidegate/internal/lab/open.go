@@ -21,6 +21,7 @@ type fleet interface {
 
 // open starts the application.
 func (r *runner) open(ctx context.Context, s strategy.Strategy) (fleet, error) {
+	r.job = &job{}
 	var instances []strategy.Instance
 	for i := range r.cfg.Instances {
 		instance, err := r.openOne(ctx, s, i)
@@ -32,6 +33,7 @@ func (r *runner) open(ctx context.Context, s strategy.Strategy) (fleet, error) {
 		}
 		instances = append(instances, instance)
 	}
+	r.job.held, _ = instances[0].(strategy.Throttling)
 	if r.cfg.CarrierName() == "" {
 		return traffic.NewFleet(instances...), nil
 	}
@@ -61,8 +63,8 @@ func isCarried(s strategy.Strategy) bool {
 func (r *runner) openOne(ctx context.Context, s strategy.Strategy, number int) (strategy.Instance, error) {
 	cfg := strategy.Config{
 		PoolSize: int32(r.cfg.poolSize()), ConnLifetime: r.scenario.ConnLifetime, Wait: r.cfg.Wait,
-		FallbackReads: int32(r.cfg.FallbackReads),
-		Carried:       r.cfg.CarrierName() != "" && isCarried(s),
+		FallbackReads: int32(r.cfg.FallbackReads), Ejected: func() { r.ejections.Add(1) },
+		Carried: r.cfg.CarrierName() != "" && isCarried(s),
 	}
 	instance, err := s.Open(ctx, number, r.stage.nodes(), cfg)
 	if err != nil {

@@ -80,3 +80,23 @@ func TestBudget(t *testing.T) {
 		}
 	}
 }
+
+// A bulk job that waits for replicas writes as much, and spares the primary the reads of
+// those who cannot wait for what the job has put before them.
+func TestBackfill(t *testing.T) {
+	pgcluster.InstallForTest(t)
+	cfg := usual()
+	cfg.Scenario, cfg.Strategies, cfg.Duration = "backfill", []string{"tidegate", "tidegate-throttled"}, 3*time.Second
+	cfg.Sessions, cfg.Rate = 16, 150
+	r := judged(t, &cfg)
+	free, held := &r.Strategies[0], &r.Strategies[1]
+	if free.Backfill == nil || held.Backfill == nil {
+		t.Fatal("there was no job")
+	}
+	if free.ThrottleWaits > 0 || held.ThrottleWaits == 0 || free.Rows != 100*free.Batches || held.Rows == 0 || held.Seconds < free.Seconds {
+		t.Errorf("without a throttle %+v, with one %+v", free.Backfill, held.Backfill)
+	}
+	if free.Fallbacks == 0 || held.Fallbacks*2 > free.Fallbacks {
+		t.Errorf("%d reads fell back without a throttle, %d with one", free.Fallbacks, held.Fallbacks)
+	}
+}

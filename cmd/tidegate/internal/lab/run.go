@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidegatedb/tidegate/cmd/tidegate/internal/lab/carrier"
@@ -18,6 +19,22 @@ import (
 // ctx. The configuration must be valid; a folder for logs that cannot be used is a
 // *[UsageError].
 func Run(ctx context.Context, cfg Config, progress *report.Progress) (result *report.Result, err error) {
+	r, err := newRunner(cfg, progress)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.leave()) }()
+	result = r.result()
+	for _, name := range cfg.Strategies {
+		if err := r.add(ctx, result, name); err != nil {
+			return result, err
+		}
+	}
+	return result, nil
+}
+
+// newRunner says what is about to run. The configuration must be valid.
+func newRunner(cfg Config, progress *report.Progress) (*runner, error) {
 	scenario, err := fault.Find(cfg.Scenario)
 	if err != nil {
 		return nil, err
@@ -25,9 +42,23 @@ func Run(ctx context.Context, cfg Config, progress *report.Progress) (result *re
 	if err := cfg.logsFolder(); err != nil {
 		return nil, err
 	}
-	result = &report.Result{
+	progress.Say("scenario %s: %s", scenario.Name, scenario.About)
+	progress.Say("load: %v", cfg.Load())
+	if p := cfg.Primary(); p.Cost > 0 {
+		progress.Say("the primary serves %v", p)
+	}
+	if by, err := carrier.Find(cfg.CarrierName()); err == nil {
+		progress.Say("carrier %s: %s", by.Name, by.About)
+	}
+	return &runner{cfg: cfg, scenario: scenario, progress: progress}, nil
+}
+
+// result is what a run begins with.
+func (r *runner) result() *report.Result {
+	cfg := &r.cfg
+	result := &report.Result{
 		Engine:    "postgresql",
-		Scenario:  cfg.Scenario,
+		Scenario:  r.scenario.Name,
 		Seed:      cfg.Seed,
 		DurationS: report.Seconds(cfg.Duration),
 		Instances: cfg.Instances,
@@ -40,36 +71,29 @@ func Run(ctx context.Context, cfg Config, progress *report.Progress) (result *re
 	if result.Carrier != "" {
 		result.Missing = cfg.policy().String()
 	}
-	r := runner{cfg: cfg, scenario: scenario, progress: progress}
-	defer func() { err = errors.Join(err, r.leave()) }()
-	progress.Say("scenario %s: %s", scenario.Name, scenario.About)
-	progress.Say("load: %v", cfg.Load())
-	if p := cfg.Primary(); p.Cost > 0 {
-		progress.Say("the primary serves %v", p)
+	return result
+}
+
+// add lets one strategy serve and adds its figures to the result.
+func (r *runner) add(ctx context.Context, result *report.Result, name string) error {
+	s, err := strategy.Find(name)
+	if err != nil {
+		return err
 	}
-	if by, err := carrier.Find(result.Carrier); err == nil {
-		progress.Say("carrier %s: %s", by.Name, by.About)
+	if err := r.enter(ctx); err != nil {
+		return err
 	}
-	for _, name := range cfg.Strategies {
-		s, err := strategy.Find(name)
-		if err != nil {
-			return result, err
-		}
-		if err := r.enter(ctx); err != nil {
-			return result, err
-		}
-		result.ServerVersion = r.stage.Install.Version
-		figures, err := r.serve(ctx, s)
-		if figures != nil {
-			figures.Name = name
-			_, figures.Held = s.(strategy.Configurer)
-			result.Strategies = append(result.Strategies, *figures)
-		}
-		if err != nil {
-			return result, fmt.Errorf("%s: %w", name, err)
-		}
+	result.ServerVersion = r.stage.Install.Version
+	figures, err := r.serve(ctx, s)
+	if figures != nil {
+		figures.Name = name
+		_, figures.Held = s.(strategy.Configurer)
+		result.Strategies = append(result.Strategies, *figures)
 	}
-	return result, nil
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }
 
 // runner holds the cluster that is up now.
@@ -77,9 +101,12 @@ type runner struct {
 	cfg      Config
 	scenario fault.Scenario
 	progress *report.Progress
+	label    string // what the line of progress says before the strategy
 
-	stage    *stage
-	clusters int
+	stage     *stage
+	clusters  int
+	job       *job         // beside the strategy that serves now
+	ejections atomic.Int64 // of all strategies so far
 }
 
 // enter makes sure that there is a cluster for the next strategy.

@@ -38,6 +38,11 @@ func TestScenarios(t *testing.T) {
 				t.Errorf("%d queries were canceled, %d reads went elsewhere", f.RecoveryConflicts, f.RetriedReads)
 			}
 		},
+		"hang": func(t *testing.T, r *report.Result) {
+			if f := r.Strategies[0]; f.ReturnMs == 0 || f.UnprovenReads > 0 || f.Errors != f.ReadsCutOff {
+				t.Errorf("the replica is back after %d ms, %d unproven, %d errors and %d reads cut off", f.ReturnMs, f.UnprovenReads, f.Errors, f.ReadsCutOff)
+			}
+		},
 		"slow-standby-apply": func(t *testing.T, r *report.Result) {
 			if f := r.Strategies[0]; f.StrongReads == 0 || f.PrimaryReadsBy["strong"] != f.StrongReads || f.CausalReplicaShare <= f.ReplicaShare {
 				t.Errorf("%d strong reads, on the primary %v; replicas answered %v, of the others %v", f.StrongReads, f.PrimaryReadsBy, f.ReplicaShare, f.CausalReplicaShare)
@@ -45,7 +50,7 @@ func TestScenarios(t *testing.T) {
 		},
 	}
 	for _, s := range fault.All() {
-		if slices.Contains([]string{"steady", "lag-spike", "kill-replica", "stampede", "budget"}, s.Name) {
+		if slices.Contains([]string{"steady", "lag-spike", "kill-replica", "stampede", "budget", "backfill"}, s.Name) {
 			continue // other tests run these
 		}
 		t.Run(s.Name, func(t *testing.T) {
@@ -66,7 +71,7 @@ func TestScenarios(t *testing.T) {
 				for i := range result.Strategies {
 					t.Logf("%+v", result.Strategies[i])
 				}
-				v = report.Judge(result, report.Terms{Errors: s.Errors, Sheds: s.Sheds, Conflicts: s.Conflicts})
+				v = report.Judge(result, report.Terms{Errors: s.Errors, Hangs: s.Hangs, Sheds: s.Sheds, Conflicts: s.Conflicts})
 				if v.Status == report.StatusBroken || v.Status == report.StatusKept && result.Strategies[0].Reads >= 150 {
 					break
 				}
@@ -90,7 +95,7 @@ func TestScenarios(t *testing.T) {
 func TestWritesStallForADeadStandby(t *testing.T) {
 	pgcluster.InstallForTest(t)
 	cfg := usual()
-	cfg.Scenario, cfg.Duration = "kill-replica", 3*time.Second
+	cfg.Scenario, cfg.Duration = "kill-replica", 4*time.Second
 	cfg.Strategies = []string{"remote-apply", "tidegate"}
 	cfg.Rate, cfg.Sessions = 150, 16
 	result, err := lab.Run(t.Context(), cfg, nil)
@@ -109,6 +114,9 @@ func TestWritesStallForADeadStandby(t *testing.T) {
 	}
 	if v := report.Judge(result, report.Terms{Errors: true}); v.Status != report.StatusKept {
 		t.Error(v.Line)
+	}
+	if f := &result.Strategies[1]; f.Ejections == 0 || f.ReturnMs == 0 {
+		t.Errorf("a dead replica was left out %d times and was back after %d ms", f.Ejections, f.ReturnMs)
 	}
 	if !result.Strategies[0].Held || result.Strategies[1].Held {
 		t.Error("which strategy holds writes back is not told")

@@ -19,7 +19,7 @@ import (
 // serve lets one strategy serve the load while the scenario goes on. It returns
 // figures as soon as the load has begun, also beside an error.
 func (r *runner) serve(ctx context.Context, s strategy.Strategy) (f *report.Figures, err error) {
-	load := r.cfg.Load()
+	load := r.cfg.loadOf(r.scenario)
 	_, load.Affinity = s.(strategy.Homebound)
 	if err := r.stage.reset(ctx, load.Keys()+warmSessions); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (r *runner) run(ctx context.Context, s strategy.Strategy, load traffic.Load
 	if err != nil && ctx.Err() == nil { // an interrupted run shows what there is
 		return nil, err
 	}
-	warm := statsOf(fleet)
+	warm, ejected := statsOf(fleet), int(r.ejections.Load())
 	start := time.Now()
 	// The looks go on for a moment after the load, so that the last reads have
 	// one after them.
@@ -71,6 +71,11 @@ func (r *runner) run(ctx context.Context, s strategy.Strategy, load traffic.Load
 		site.Instances, site.Replace = load.Instances, r.replacer(s, fleet)
 		site.Say = func(what string) { trouble.Store(what) }
 		site.Restarted = func() { log.Restarted(time.Since(start)) }
+		site.Trouble = func(replicas ...int) func() {
+			over := log.Fault(time.Since(start), names(replicas)...)
+			return func() { over(time.Since(start)) }
+		}
+		site.Throttle, site.Batch = r.job.throttle(), r.job.wrote
 		faults.Go(func() {
 			if faultErr = r.scenario.Inject(run, site, load.Duration); faultErr != nil {
 				faultErr = fmt.Errorf("scenario %s: %w", r.scenario.Name, faultErr)
@@ -88,6 +93,8 @@ func (r *runner) run(ctx context.Context, s strategy.Strategy, load traffic.Load
 
 	check.Ages(log.Sessions())
 	f := report.Measure(log)
+	f.Ejections = int(r.ejections.Load()) - ejected
+	f.Backfill = r.job.figures()
 	f.Unsent = unsent
 	f.Opportunities = truth.Opportunities(log.Sessions(), looks, load.Keys())
 	f.PrimaryCPUs = report.Seconds(primary - primaryBefore)
@@ -118,6 +125,14 @@ func witness(load traffic.Load, checker *check.Checker) func() string {
 	}
 }
 
+// names are what answers call the replicas.
+func names(replicas []int) (list []string) {
+	for _, n := range replicas {
+		list = append(list, strategy.ReplicaName(n))
+	}
+	return list
+}
+
 // replicas are the addresses for the lab's own looks.
 func (r *runner) replicas() (dsns []string) {
 	for _, s := range r.stage.Replicas() {
@@ -130,7 +145,7 @@ func (r *runner) replicas() (dsns []string) {
 // called, which leaves the last state on the screen.
 func (r *runner) tell(name string, start time.Time, log *record.Log, trouble *atomic.Value) (stop func()) {
 	show := func() {
-		r.progress.Show(report.RunLine(name, time.Since(start), r.cfg.Duration, &log.Live, trouble.Load().(string)))
+		r.progress.Show(report.RunLine(r.label+name, time.Since(start), r.cfg.Duration, &log.Live, trouble.Load().(string)))
 	}
 	done := make(chan struct{})
 	var wg sync.WaitGroup

@@ -40,6 +40,47 @@ func TestScenariosWithoutAFault(t *testing.T) {
 	}
 }
 
+// A job writes its batches faster than replicas replay them, unless something has it wait.
+func TestBackfill(t *testing.T) {
+	t.Parallel()
+	tr, s := newTrial(t, "backfill")
+	const d = 3 * time.Second
+	// run returns the rows of the job, and what replicas need after it for those that they
+	// have yet to replay.
+	run := func(throttle func(context.Context) error) (rows int, late time.Duration) {
+		t.Helper()
+		site := tr.site()
+		site.Throttle = throttle
+		var last time.Time
+		site.Batch = func(n int) { rows, last = rows+n, time.Now() }
+		site.Say = func(what string) {
+			if what == "" {
+				late = time.Since(last)
+			}
+		}
+		if err := s.Inject(t.Context(), site, d); err != nil {
+			t.Fatal(err)
+		}
+		return rows, late
+	}
+	rows, free := run(nil)
+	waits := 0
+	throttled, held := run(func(ctx context.Context) error {
+		waits++
+		return tr.cluster.Primary().WaitCaughtUp(ctx, 2)
+	})
+	if rows == 0 || throttled == 0 || waits*100 != throttled {
+		t.Errorf("%d rows, and %d with %d waits", rows, throttled, waits)
+	}
+	if free < 2*held {
+		t.Errorf("replicas were late by %v, and by %v where the job waits for them", free, held)
+	}
+	const tables = "select count(*) from pg_tables where tablename like 'lab%'"
+	tr.query(tr.cluster.Primary(), tables, "0")
+	tr.cutShort(s, d)
+	tr.query(tr.cluster.Primary(), tables, "0")
+}
+
 func TestIdleWriter(t *testing.T) {
 	t.Parallel()
 	tr, s := newTrial(t, "idle-writer")

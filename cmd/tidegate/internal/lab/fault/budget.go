@@ -23,6 +23,6 @@ var budget = Scenario{
 	Sheds:         true,
 	Opportunities: 100,
 	Inject: func(ctx context.Context, site *Site, duration time.Duration) error {
-		return pauseReplay(ctx, site, site.Replicas, "no replica replays anything", duration/5, duration*2/5)
+		return pauseReplay(ctx, site, everyReplica(site), "no replica replays anything", duration/5, duration*2/5)
 	},
 }

@@ -25,7 +25,7 @@ func replaceInstances(ctx context.Context, site *Site, duration time.Duration) e
 	n := len(site.Replicas)
 	lag.Go(func() {
 		what := fmt.Sprintf("replica %d replays nothing", n)
-		lagErr = pauseReplay(ctx, site, site.Replicas[n-1:], what, duration/5, duration*3/5)
+		lagErr = pauseReplay(ctx, site, []int{n - 1}, what, duration/5, duration*3/5)
 	})
 	err := replaceTwice(ctx, site, duration)
 	lag.Wait()

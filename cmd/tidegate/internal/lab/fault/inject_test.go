@@ -26,6 +26,8 @@ type trial struct {
 	restarts int
 	replaced []int
 	writes   int // of the witness
+	troubles [][]int
+	ended    int
 }
 
 func newTrial(t *testing.T, scenario string) (*trial, fault.Scenario) {
@@ -61,6 +63,11 @@ func (tr *trial) site() *fault.Site {
 			return nil
 		},
 		Restarted: func() { tr.restarts++ },
+		Trouble: func(replicas ...int) func() {
+			tr.troubles = append(tr.troubles, replicas)
+			return func() { tr.ended++ }
+		},
+		Batch: func(int) {},
 		Say: func(what string) {
 			tr.mu.Lock()
 			defer tr.mu.Unlock()

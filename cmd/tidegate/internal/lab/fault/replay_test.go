@@ -26,6 +26,9 @@ func TestLagSpike(t *testing.T) {
 	if tr.paused() {
 		t.Error("a replica stays paused")
 	}
+	if len(tr.troubles) != 1 || tr.ended != 1 {
+		t.Errorf("told of trouble: %v, of its end %d times", tr.troubles, tr.ended)
+	}
 	if len(tr.said) != 2 || tr.said[0] == "" || tr.said[1] != "" {
 		t.Errorf("said %q", tr.said)
 	}

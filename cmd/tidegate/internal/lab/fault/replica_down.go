@@ -23,7 +23,9 @@ func restartReplicas(ctx context.Context, site *Site, duration time.Duration) er
 		n := i % len(site.Replicas)
 		site.Say(fmt.Sprintf("replica %d is restarted", n+1))
 		site.Restarted()
+		over := site.Trouble(n)
 		err := restart(ctx, site.Replicas[n])
+		over()
 		site.Say("")
 		if err == nil {
 			err = caughtUp(ctx, site.Primary, site.Replicas[n])
@@ -61,6 +63,7 @@ func killOneReplica(ctx context.Context, site *Site, duration time.Duration) (er
 	}
 	site.Say(fmt.Sprintf("replica %d is dead", n))
 	site.Restarted()
+	over := site.Trouble(n - 1)
 	if err := victim.Kill(); err != nil {
 		return err
 	}
@@ -74,5 +77,6 @@ func killOneReplica(ctx context.Context, site *Site, duration time.Duration) (er
 	if err := victim.Start(begun); err != nil {
 		return fmt.Errorf("replica %d stays dead: %w", n, err)
 	}
+	over()
 	return unlessOver(ctx, caughtUp(ctx, site.Primary, victim))
 }

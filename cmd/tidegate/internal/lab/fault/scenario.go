@@ -59,6 +59,10 @@ type Scenario struct {
 	// Sheds says that there can be more reads for the primary than it has room for,
 	// so that some may be refused.
 	Sheds bool
+	// Hangs says that a server stops answering while its connections stay open. Reads
+	// that were sent to it before anybody could know fail at their deadline, and no
+	// other may.
+	Hangs bool
 	// Conflicts says that a run without recovery conflicts on replicas shows nothing.
 	Conflicts bool
 	// Migrates says that the scenario changes the table, which is then no table that
@@ -79,12 +83,29 @@ func (s Scenario) Wanted(duration time.Duration) int {
 	return int(float64(s.Opportunities) * duration.Seconds() / 10)
 }
 
+// Portable reports whether the scenario needs neither servers nor a load of its own, so
+// that it can happen to those of another one: see [Scenario.Under].
+func (s Scenario) Portable() bool {
+	return s.Settings == nil && !s.Fresh && s.Drops == 0 && !s.Witness && !s.Migrates &&
+		s.WritesEnd == 0 && s.Relaxed == 0 && s.Primary == (Capacity{}) && s.Replicas == (Capacity{})
+}
+
+// Under returns the scenario with the servers and the load of another one, to be
+// compared with that: what goes wrong stays its own. It must be portable.
+func (s Scenario) Under(other Scenario) Scenario {
+	other.Name, other.About = s.Name, s.About
+	other.Errors, other.Hangs, other.Conflicts, other.Opportunities = s.Errors, s.Hangs, s.Conflicts, s.Opportunities
+	other.WritesEnd, other.Drops, other.ConnLifetime = s.WritesEnd, s.Drops, s.ConnLifetime
+	other.Inject = s.Inject
+	return other
+}
+
 // All lists the scenarios.
 func All() []Scenario {
 	return []Scenario{
 		steady, lagSpike, allLag, slowStandbyApply, bulkWrite, idle, idleWriter,
 		crashBackend, restartReplica, killReplica, ddl, churn, deploy, lostToken,
-		stampede, budget, slowReplica, conflict,
+		stampede, budget, slowReplica, conflict, hang, backfill,
 	}
 }
 

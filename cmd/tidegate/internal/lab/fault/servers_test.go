@@ -2,8 +2,12 @@ package fault_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 func TestCrashBackend(t *testing.T) {
@@ -63,8 +67,8 @@ func TestRestartReplica(t *testing.T) {
 			t.Errorf("%s was restarted: %v (%v)", r.Name, restarted, err)
 		}
 	}
-	if tr.restarts != 2 {
-		t.Errorf("%d restarts are told", tr.restarts)
+	if tr.restarts != 2 || len(tr.troubles) != 2 || tr.ended != 2 {
+		t.Errorf("%d restarts are told, of trouble %v with %d ends", tr.restarts, tr.troubles, tr.ended)
 	}
 	tr.cutShort(s, 3*time.Second)
 	tr.alive()
@@ -95,10 +99,56 @@ func TestKillReplica(t *testing.T) {
 	if dead < d*2/5 {
 		t.Errorf("the replica was dead for %v of %v", dead, d)
 	}
-	if tr.restarts != 2 {
-		t.Errorf("told %d times that a replica goes or comes", tr.restarts)
+	if tr.restarts != 2 || len(tr.troubles) != 1 || tr.ended != 1 {
+		t.Errorf("told %d times that a replica goes or comes, of trouble %v with %d ends", tr.restarts, tr.troubles, tr.ended)
 	}
 	tr.alive()
 	tr.cutShort(s, d)
+	tr.alive()
+}
+
+// A server that hangs answers nobody, and goes on as if nothing had been.
+func TestHang(t *testing.T) {
+	t.Parallel()
+	tr, s := newTrial(t, "hang")
+	victim := tr.cluster.Replicas()[1]
+	const started = "select pg_postmaster_start_time()"
+	before, _ := victim.SQL(t.Context(), "", started)
+	conn, err := pgx.Connect(t.Context(), victim.DSN("", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	hung := 0
+	site := tr.site()
+	site.Say = func(what string) {
+		if what == "" {
+			return
+		}
+		hung++
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		answered := make(chan error, 1)
+		go func() { _, err := conn.Exec(ctx, "select 1"); answered <- err }()
+		if out, err := victim.SQL(ctx, "", "select 1"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a server that hangs answers %q, %v", out, err)
+		}
+		if err := <-answered; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("an open connection answers: %v", err)
+		}
+		tr.query(tr.cluster.Replicas()[0], "select 1", "1")
+		if tr.ended > 0 || len(tr.troubles) != 1 || !slices.Equal(tr.troubles[0], []int{1}) {
+			t.Errorf("told of trouble: %v, of its end %d times", tr.troubles, tr.ended)
+		}
+	}
+	if err := s.Inject(t.Context(), site, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if hung != 1 || tr.ended != 1 {
+		t.Errorf("hung %d times, ended %d times", hung, tr.ended)
+	}
+	tr.query(victim, started, before)
+	tr.cutShort(s, time.Minute)
+	tr.query(victim, started, before)
 	tr.alive()
 }

@@ -23,6 +23,10 @@ type Server interface {
 	Start(ctx context.Context) error
 	// Restart stops the server in order and starts it again.
 	Restart(ctx context.Context) error
+	// Suspend stops all its processes, so that nothing answers and no connection ends.
+	Suspend() error
+	// Resume lets them go on.
+	Resume() error
 }
 
 // Site is the cluster that a scenario is let loose on.
@@ -47,6 +51,17 @@ type Site struct {
 	// Restarted tells that a server goes down now, for good or to come back:
 	// figures are counted from one such moment to the next.
 	Restarted func()
+	// Trouble tells that these replicas, counted from 0, are in trouble from now on, and
+	// what it returns that they could answer as before: how long reads stay away from
+	// them afterwards is measured from there.
+	Trouble func(replicas ...int) (over func())
+
+	// Throttle waits until the strategy lets a bulk job write its next batch. Nil means
+	// that it holds none back.
+	Throttle func(ctx context.Context) error
+	// Batch tells that a bulk job has written so many rows.
+	Batch func(rows int)
+
 	// Say tells whoever watches what is wrong now; empty means nothing is.
 	Say func(what string)
 }

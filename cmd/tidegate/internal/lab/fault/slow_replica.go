@@ -29,7 +29,9 @@ func slowDown(ctx context.Context, site *Site, duration time.Duration) (err erro
 	if err := sleep(ctx, duration/5); err != nil {
 		return nil
 	}
+	over := site.Trouble(n - 1)
 	defer repair(ctx, &err, func(ctx context.Context) error {
+		defer over()
 		site.Say("")
 		return setCost(ctx, victim, quickCost)
 	})

@@ -29,6 +29,6 @@ var stampede = Scenario{
 	Sheds:         true,
 	Opportunities: 300,
 	Inject: func(ctx context.Context, site *Site, duration time.Duration) error {
-		return pauseReplay(ctx, site, site.Replicas, "no replica replays anything", duration/3, duration/3)
+		return pauseReplay(ctx, site, everyReplica(site), "no replica replays anything", duration/3, duration/3)
 	},
 }

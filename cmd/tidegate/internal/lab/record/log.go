@@ -16,6 +16,7 @@ type Log struct {
 
 	mu       sync.Mutex
 	restarts []time.Duration
+	faults   []Fault
 }
 
 // NewLog returns a log for so many sessions, numbered from 0.

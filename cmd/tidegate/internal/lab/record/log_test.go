@@ -102,3 +102,15 @@ func TestLogKeepsRestarts(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+func TestLogKeepsFaults(t *testing.T) {
+	t.Parallel()
+	log := record.NewLog(1)
+	over := log.Fault(3, "a", "b")
+	log.Fault(7, "c")
+	over(5)
+	got := log.Faults()
+	if len(got) != 2 || got[0].Begin != 3 || got[0].End != 5 || len(got[0].Nodes) != 2 || got[1].Begin != 7 || got[1].End != 0 || got[1].Nodes[0] != "c" {
+		t.Errorf("got %+v", got)
+	}
+}

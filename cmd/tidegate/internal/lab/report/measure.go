@@ -46,6 +46,7 @@ func Measure(log *record.Log) Figures {
 	f.ReadP95us = percentile(t.ordinary, 0.95)
 	f.WriteP95us = percentile(t.writes, 0.95)
 	f.LimiterWaitP99us = percentile(t.queued, 0.99)
+	f.Recovery = measureRecovery(log)
 	f.Classes = measureClasses(log.Sessions())
 	f.WriteP50us = percentile(t.writes, 0.5)
 	f.WriteP99us = percentile(t.writes, 0.99)

@@ -37,6 +37,8 @@ func (f *Figures) notes(w io.Writer) {
 		fmt.Fprintf(w, "\n%s let no session wait more than %s between two restarts without a write or a read on the primary before.\n", f.Name, often(f.UnpromptedWaitsMax))
 	}
 	f.carriageNotes(w)
+	f.recoveryNotes(w)
+	f.backfillNote(w)
 	f.unprovenNotes(w)
 	if f.Errors > 0 {
 		fmt.Fprintf(w, "\n%s's errors: %s reads before their first row, %s reads after it, %s writes.\n",

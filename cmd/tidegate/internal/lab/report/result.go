@@ -119,6 +119,10 @@ type Figures struct {
 	RecoveryConflicts int `json:"recovery_conflicts"`
 	// RetriedReads were answered after a node had failed before the first row.
 	RetriedReads int `json:"retried_reads"`
+	Recovery
+	// Backfill is there if a bulk job ran; its fields are among these.
+	*Backfill
+
 	// Classes are there if reads were relaxed, one for each budget.
 	Classes []Class `json:"classes,omitempty"`
 

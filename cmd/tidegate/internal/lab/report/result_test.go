@@ -34,6 +34,7 @@ var strategyFields = []string{
 	"primary_reads_by_reason", "unproven_reads_by_reason", "unprompted_waits_max", "strong_reads", "causal_replica_share",
 	"read_p95_us", "write_p95_us", "stale_marked", "shed_untyped", "shed_late", "limiter_wait_p99_us",
 	"budget_breaches", "bound_breaches", "recovery_conflicts", "retried_reads",
+	"reads_cut_off", "ejections",
 }
 
 // Tools read this object: neither names nor order may change.
@@ -61,6 +62,34 @@ func TestJSONFields(t *testing.T) {
 	}
 	if top["seed"] != 7.0 || top["duration_s"] != 20.0 || top["engine"] != "postgresql" {
 		t.Errorf("values: %v", top)
+	}
+}
+
+// What is not of every run comes behind the rest, and only where it is known.
+func TestJSONOfRecovery(t *testing.T) {
+	t.Parallel()
+	r := good()
+	r.Strategies[1].ReturnMs = -1
+	r.Strategies[1].Backfill = &report.Backfill{Rows: 300, Batches: 3, Seconds: 1.5, ThrottleWaits: 2, ThrottleWaitS: 0.5}
+	var out bytes.Buffer
+	if err := r.JSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	want := `"ejections":0,"return_ms":-1,"backfill_rows":300,"backfill_batches":3,"backfill_s":1.5,"throttle_waits":2,"throttle_wait_s":0.5}]`
+	if !strings.Contains(out.String(), want) || strings.Count(out.String(), "backfill") != 3 {
+		t.Errorf("%s is not in %s", want, out.String())
+	}
+	out.Reset()
+	r.Strategies[0].ReturnMs, r.Strategies[0].ReadsCutOff = 1250, 7
+	r.Table(&out)
+	for _, want := range []string{
+		"tidegate: the bulk job wrote 300 rows in 3 batches and 1.5 s; 2 of them waited for replicas, for 0.5 s.",
+		"tidegate: replicas that were in trouble did not have", "round-robin: replicas that were in trouble had their share of the reads again within 1,250 ms",
+		"round-robin: 7 reads had been sent to a server that stopped",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, out.String())
+		}
 	}
 }
 

@@ -19,6 +19,9 @@ const (
 // keeps the same promises.
 const Carried = "tidegate-memory"
 
+// Throttled is ours beside a bulk job that waits for replicas. It keeps the same promises.
+const Throttled = "tidegate-throttled"
+
 // Verdict is the outcome of a run in one line, and the exit status.
 type Verdict struct {
 	Status int
@@ -34,6 +37,9 @@ type Terms struct {
 	Danger bool
 	// Errors says that reads may fail after a row was delivered.
 	Errors bool
+	// Hangs says that reads may fail at their deadline which nobody could know to be in
+	// vain: see [Recovery].
+	Hangs bool
 	// Sheds says that reads may be refused, if that comes in time and with a typed error.
 	Sheds bool
 	// Conflicts says that without recovery conflicts the run shows nothing.
@@ -49,7 +55,7 @@ type Terms struct {
 // the run does, and so does an error that the scenario is no reason for.
 func Judge(r *Result, terms Terms) Verdict {
 	for _, f := range r.Strategies {
-		if f.Name != Ours && f.Name != Carried {
+		if f.Name != Ours && f.Name != Carried && f.Name != Throttled {
 			continue
 		}
 		if f.broken() > 0 && !(terms.Forgets && f.excused()) {
@@ -161,7 +167,11 @@ func (f *Figures) inexcusable(terms Terms) string {
 			parts = append(parts, fmt.Sprintf("%s %s", thousands(n), what))
 		}
 	}
-	add(f.ReadErrorsBeforeRow, "reads failed before their first row")
+	unanswered := f.ReadErrorsBeforeRow
+	if terms.Hangs {
+		unanswered -= f.ReadsCutOff
+	}
+	add(unanswered, "reads failed before their first row")
 	if !terms.Errors {
 		add(f.ReadErrorsAfterRow, "reads failed after their first row")
 	}

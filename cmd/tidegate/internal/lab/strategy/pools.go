@@ -69,7 +69,7 @@ func (p *pools) onReplica(ctx context.Context, keys []int64, covers coverage) (r
 		case err == nil && !covered:
 			return p.onPrimary(ctx, keys, reasonBehind)
 		case err == nil:
-			return record.Answer{Rows: rows, Node: fmt.Sprintf("replica-%d", n+1), Replica: true, Retries: failed}, nil
+			return record.Answer{Rows: rows, Node: ReplicaName(n), Replica: true, Retries: failed}, nil
 		}
 		if failed++; failed == 2 {
 			return record.Answer{Begun: len(rows) > 0}, err

@@ -92,6 +92,9 @@ func (n Nodes) All() []string {
 	return append(append([]string(nil), n.Replicas...), n.Primary)
 }
 
+// ReplicaName is what answers call a replica, counted from 0.
+func ReplicaName(replica int) string { return fmt.Sprintf("replica-%d", replica+1) }
+
 // Config is what the lab's flags say to a strategy.
 type Config struct {
 	// PoolSize is the most connections of one pool.
@@ -108,6 +111,9 @@ type Config struct {
 	FixedFallbacks bool
 	// AnyLag lets sessions without a mark read from replicas of any age.
 	AnyLag bool
+	// Ejected, if any, is called whenever an instance of tidegate leaves a replica out.
+	// It must be safe for concurrent use.
+	Ejected func()
 	// Carried says that something else carries the sessions: each operation's
 	// context has its own. It is for a [Carriable] strategy.
 	Carried bool
@@ -136,6 +142,10 @@ func Carriers() []Strategy {
 // the primary. They are for the scenario that shows what the limit does.
 func Limits() []Strategy { return []Strategy{Unlimited{}} }
 
+// Throttles lists the variants of tidegate that hold bulk jobs back. They are for the
+// scenario that has such a job.
+func Throttles() []Strategy { return []Strategy{Throttled{}} }
+
 // Usual names the strategies that a run compares when nobody says which.
 func Usual() []string { return []string{RoundRobin{}.Name(), Tidegate{}.Name()} }
 
@@ -151,7 +161,7 @@ func names(list []Strategy) (names []string) {
 
 // Find returns the strategy with the name, a variant's included.
 func Find(name string) (Strategy, error) {
-	every := slices.Concat(All(), Carriers(), Limits())
+	every := slices.Concat(All(), Carriers(), Limits(), Throttles())
 	for _, s := range every {
 		if s.Name() == name {
 			return s, nil

@@ -3,6 +3,7 @@ package strategy_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ func TestStrategies(t *testing.T) {
 		t.Errorf("strategies are %s, want %s", got, want)
 	}
 	names := strategy.Names()
-	for _, s := range append(strategy.Carriers(), strategy.Limits()...) {
+	for _, s := range slices.Concat(strategy.Carriers(), strategy.Limits(), strategy.Throttles()) {
 		names = append(names, s.Name())
 	}
 	for _, name := range append(names, strategy.Usual()...) {

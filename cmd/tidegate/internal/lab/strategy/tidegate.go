@@ -58,13 +58,24 @@ func openGated(ctx context.Context, nodes Nodes, cfg Config, by carrier) (*gated
 	if cfg.AnyLag {
 		c.LongestLag = -1
 	}
-	for _, dsn := range nodes.All() {
+	if cfg.Ejected != nil {
+		c.Hooks = append(c.Hooks, tidegate.Hook{Changed: func(x tidegate.Change) {
+			if x.Kind == tidegate.NodeEjected {
+				cfg.Ejected()
+			}
+		}})
+	}
+	for i, dsn := range nodes.All() {
 		pool, err := pgxpool.ParseConfig(dsn)
 		if err != nil {
 			return nil, err
 		}
 		cfg.tune(pool)
-		c.Nodes = append(c.Nodes, pgxgate.Node{Pool: pool})
+		name := "primary"
+		if i < len(nodes.Replicas) {
+			name = ReplicaName(i)
+		}
+		c.Nodes = append(c.Nodes, pgxgate.Node{Name: name, Pool: pool})
 	}
 	db, err := pgxgate.Open(ctx, c)
 	if err != nil {
