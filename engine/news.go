@@ -84,6 +84,7 @@ func (c *Core) probed(r freshness.Result) {
 	for _, i := range c.router.Judge(r.Table, mono.Now()) {
 		c.judged(i)
 	}
+	c.router.Balance(r.Table, mono.Now())
 	for _, i := range c.router.JudgePaces(r.Table, mono.Now()) {
 		c.paced(i)
 	}

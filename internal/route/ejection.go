@@ -192,5 +192,6 @@ func (r *Router) reset(i int) {
 	setBit(&r.late, bit, false)
 	setBit(&r.outs, bit, false)
 	setBit(&r.slows, bit, false)
+	setBit(&r.heavy, bit, false)
 	r.paces.nodes[i].forget()
 }

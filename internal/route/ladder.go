@@ -66,7 +66,7 @@ func (r *Router) stay(tk *Ticket, t *freshness.Table) bool {
 	l := tk.Ledger
 	l.Lock()
 	node := l.Stay(t, tk.out()|tk.second|r.slows.Load())
-	if node == freshness.NoNode || r.Flying(node) > littleLoaded || l.Busy() || tk.floor != nil && !t.Nodes[node].Applied.Covers(tk.floor.in(t)) {
+	if node == freshness.NoNode || r.Flying(node) > littleLoaded || l.Busy() || tk.floor != nil && !t.Nodes[node].Applied.Covers(tk.floor.in(t)) || r.moves(tk, node) {
 		l.Unlock()
 		return false
 	}
@@ -92,7 +92,7 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 			shun = 0 // late is better than later
 		}
 		r.use(tk)
-		n := need{exclude: tk.out() | shun, second: tk.second, floor: tk.floor.in(t)}
+		n := need{exclude: tk.out() | shun, second: tk.second | tk.move, floor: tk.floor.in(t)}
 		l.Lock()
 		if w.asks == 0 {
 			home = l.Home(t) // before it is bounded and forgotten

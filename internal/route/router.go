@@ -107,6 +107,8 @@ type Router struct {
 	// their lag; slows of those that answer late, and apart of those that are dedicated.
 	// They are not beside what is written all the time.
 	outs, late, slows, apart atomic.Uint64
+	// heavy are those that have more than their part of the reads.
+	heavy atomic.Uint64
 	// ranked are the late nodes, those that are least behind first; nil is none.
 	ranked   atomic.Pointer[[]int]
 	fits     fits
@@ -117,6 +119,7 @@ type Router struct {
 	floors   floors
 	share    share
 	paces    paces
+	balance  balance
 	stats    Stats
 }
 

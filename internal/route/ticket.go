@@ -40,6 +40,7 @@ type Ticket struct {
 	wanted   bool   // has wanted to fall back
 	belongs  int64  // on the primary, since when; zero if it does not
 	timed    int64  // since when, zero if it is not timed
+	move     uint64 // the node that it leaves for the sake of balance, as a bit set
 	queued   int64  // waiting for one
 	changed  bool   // what the session requires can not be judged; see Told
 	news     uint64 // of the session, when that was decided

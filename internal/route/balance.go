@@ -1,0 +1,87 @@
+package route
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tidegatedb/tidegate/internal/chance"
+	"github.com/tidegatedb/tidegate/internal/freshness"
+)
+
+const (
+	// balanceEvery is how often reads are counted, balanceReads of how many at least: of
+	// fewer chance makes the most.
+	balanceEvery = int64(time.Second)
+	balanceReads = 200
+	// A node is heavy that has heavyTimes its fair part of the reads.
+	heavyTimes = 1.15
+	// moveEvery is of how many reads on a heavy node one leaves with its session, if
+	// another one has what it needs at once.
+	moveEvery = 32
+)
+
+// balance gives a replica that has come back, or is new, its part of the sessions.
+// Sessions stay where they read, and where few new ones come it would have next to none
+// for as long as the others can bear it.
+type balance struct {
+	mu   sync.Mutex
+	next int64
+	seen [MaxNodes]uint64 // up to where each node's reads are counted
+}
+
+// Balance finds out which replicas have more than their part.
+func (r *Router) Balance(t *freshness.Table, now int64) {
+	b := &r.balance
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now < b.next {
+		return
+	}
+	local := r.comparable(t, true)
+	if local == 0 {
+		local = r.comparable(t, false)
+	}
+	var reads [MaxNodes]uint64
+	var all uint64
+	var weights int64
+	for i := range t.Nodes {
+		if local>>uint(i)&1 == 0 {
+			continue
+		}
+		reads[i] = r.slots[i].flying.since(b.seen[i])
+		all += reads[i]
+		weights += r.slots[i].weight.Load()
+	}
+	if all < balanceReads {
+		return
+	}
+	b.next = now + balanceEvery
+	for i := range t.Nodes {
+		fair := float64(all) * float64(r.slots[i].weight.Load()) / float64(weights)
+		setBit(&r.heavy, 1<<uint(i), local>>uint(i)&1 != 0 && float64(reads[i]) > heavyTimes*fair)
+		b.seen[i] = r.slots[i].flying.all()
+	}
+}
+
+// comparable returns the replicas that reads choose among, as a bit set: of the own zone,
+// or all.
+func (r *Router) comparable(t *freshness.Table, local bool) (set uint64) {
+	for i := range t.Nodes {
+		if t.Nodes[i].Usable && (!local || r.slots[i].local.Load()) {
+			set |= 1 << uint(i)
+		}
+	}
+	return set &^ (r.outs.Load() | r.slows.Load() | r.apart.Load())
+}
+
+// moves reports whether a read leaves the node where its session reads for the sake of
+// balance, if another one will do.
+func (r *Router) moves(tk *Ticket, node int) bool {
+	if r.heavy.Load()>>uint(node)&1 == 0 { // short enough to be inlined
+		return false
+	}
+	if chance.Int64N(moveEvery) == 0 {
+		tk.move = 1 << uint(node)
+	}
+	return tk.move != 0
+}
