@@ -41,7 +41,7 @@ func (l *lease) take(ctx context.Context, class tidegate.Class) error {
 			if !l.tryElsewhere(ctx, err, false) {
 				if over := ctx.Err(); over != nil { // which says nothing of freshness
 					if !errors.Is(err, over) { // it came to its end just now
-						err = fmt.Errorf("%w (%v)", over, err)
+						err = fmt.Errorf("%w (%s)", over, err.Error()) // not wrapped: it may be the end of another time
 					}
 					return err
 				}
