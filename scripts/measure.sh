@@ -39,7 +39,12 @@ done
 lab hang     --scenario hang     --duration 20s
 lab backfill --scenario backfill --duration 10s
 lab all-lag-small-primary --scenario all-lag --strategies tidegate --duration 10s --primary-slots 8 --primary-cost 8ms
-lab pairs-slow-replica --scenario slow-replica --strategies tidegate --duration 5s --pairs 5
+lab pairs-slow-replica --scenario slow-replica --strategies tidegate --duration 20s --pairs 5
+lab pairs-stampede     --scenario stampede --duration 20s --pairs 5
+for lag in 25 50 200; do # reads that come close together, and as pages make them
+  lab "slow-standby-apply-${lag}ms-close" --scenario slow-standby-apply --strategies tidegate --duration 12s --apply-delay "${lag}ms" --sessions 2 --rate 1000 --writes 0.003
+  lab "slow-standby-apply-${lag}ms-web"   --scenario slow-standby-apply --strategies tidegate --duration 12s --apply-delay "${lag}ms" --sessions 96 --rate 300 --writes 0.08
+done
 slow() { # NAME FLAGS...
   local name=$1
   shift
