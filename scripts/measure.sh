@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures everything in docs/measurements.md anew, into docs/measurements or the folder
-# given. It takes about twenty minutes, in which the machine should do nothing else.
+# given. It takes about three quarters of an hour, in which the machine should do nothing else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 to=${1:-docs/measurements}
