@@ -169,7 +169,7 @@ func TestSlowNodeIsTold(t *testing.T) {
 			t.Errorf("explained: %v %s", v.Eligible, v.Why)
 		}
 		got, took[2] = nil, time.Millisecond
-		reads(1000)
+		reads(4000)
 		if late := reads(300); late < 100 {
 			t.Errorf("%d of 300 reads went to the replica that is quick again", late)
 		}

@@ -29,6 +29,15 @@ type balance struct {
 	seen [MaxNodes]uint64 // up to where each node's reads are counted
 }
 
+// peers returns the replicas that reads choose among, as a bit set: those of the own
+// zone, or all if there is none.
+func (r *Router) peers(t *freshness.Table) uint64 {
+	if local := r.comparable(t, true); local != 0 {
+		return local
+	}
+	return r.comparable(t, false)
+}
+
 // Balance finds out which replicas have more than their part.
 func (r *Router) Balance(t *freshness.Table, now int64) {
 	b := &r.balance
@@ -37,10 +46,7 @@ func (r *Router) Balance(t *freshness.Table, now int64) {
 	if now < b.next {
 		return
 	}
-	local := r.comparable(t, true)
-	if local == 0 {
-		local = r.comparable(t, false)
-	}
+	local := r.peers(t)
 	var reads [MaxNodes]uint64
 	var all uint64
 	var weights int64
@@ -63,8 +69,7 @@ func (r *Router) Balance(t *freshness.Table, now int64) {
 	}
 }
 
-// comparable returns the replicas that reads choose among, as a bit set: of the own zone,
-// or all.
+// comparable returns the replicas that are as good as each other, of the own zone or all.
 func (r *Router) comparable(t *freshness.Table, local bool) (set uint64) {
 	for i := range t.Nodes {
 		if t.Nodes[i].Usable && (!local || r.slots[i].local.Load()) {
@@ -76,12 +81,12 @@ func (r *Router) comparable(t *freshness.Table, local bool) (set uint64) {
 
 // moves reports whether a read leaves the node where its session reads for the sake of
 // balance, if another one will do.
-func (r *Router) moves(tk *Ticket, node int) bool {
+func (r *Router) moves(tk *Ticket, t *freshness.Table, node int) bool {
 	if r.heavy.Load()>>uint(node)&1 == 0 { // short enough to be inlined
 		return false
 	}
 	if chance.Int64N(moveEvery) == 0 {
-		tk.move = 1 << uint(node)
+		tk.move = ^r.peers(t) | 1<<uint(node)
 	}
 	return tk.move != 0
 }

@@ -89,8 +89,9 @@ func (r *Router) judge(t *freshness.Table, i int, s *ejected, now int64) {
 		s.Ejection, s.returns, s.starts = Ejection{Since: now}, 0, now
 	}
 	bit := uint64(1) << uint(i)
-	setBit(&r.late, bit, s.Why == tidegate.EjectionLag)
-	setBit(&r.outs, bit, s.Why != tidegate.EjectionNone || r.hangs(t, i, now))
+	hangs := r.hangs(t, i, now)
+	setBit(&r.late, bit, s.Why == tidegate.EjectionLag && !hangs)
+	setBit(&r.outs, bit, s.Why != tidegate.EjectionNone || hangs)
 	r.ramp(i, s, now)
 }
 

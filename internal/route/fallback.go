@@ -16,11 +16,22 @@ func (tk *Ticket) falls(reason tidegate.Reason) bool {
 	return tk.Class.Need() != tidegate.NeedStrong && reason != tidegate.ReasonNoSession && tk.held == tidegate.ReasonNone
 }
 
+// alone reports whether the primary is all that there is: then nobody's place is taken
+// there.
+func alone(t *freshness.Table) bool {
+	for i := range t.Nodes {
+		if i != t.Primary && (t.Nodes[i].Obs != nil || t.Nodes[i].Err != nil) {
+			return false
+		}
+	}
+	return t.Primary != freshness.NoNode
+}
+
 // turn gets a read that falls back its slot on the primary, and holds up no other
 // read. It reports whether the read needs none any more: a replica qualified while it
 // queued, or its class takes a stale answer rather than none.
 func (r *Router) turn(ctx context.Context, tk *Ticket, reason tidegate.Reason, causal bool, w *waiter) (over bool, err error) {
-	if tk.slot || !tk.falls(reason) {
+	if tk.slot || !tk.falls(reason) || alone(r.facts.Table()) {
 		return false, nil
 	}
 	if !tk.wanted {
@@ -46,7 +57,7 @@ func (r *Router) turn(ctx context.Context, tk *Ticket, reason tidegate.Reason, c
 	defer func() { tk.queued += mono.Now() - p.since }()
 	for {
 		t := r.facts.Table()
-		over = causal && r.qualifies(tk, t)
+		over = causal && r.qualifies(tk, t) || tk.Class.Need() == tidegate.NeedRelaxed && r.keepsBudget(tk, t)
 		if !over {
 			if slot, more := p.wait(ctx, t.Next(), limit); slot {
 				tk.gotSlot()
@@ -80,8 +91,9 @@ func (r *Router) serveShed(tk *Ticket) bool {
 	return tk.Class.OnBreach() == tidegate.BreachStaleWhenShed && r.serveStale(tk, r.facts.Table())
 }
 
-// gotSlot notes that the read has a slot.
-func (tk *Ticket) gotSlot() { tk.slot, tk.slotAt = true, mono.Now() }
+// gotSlot notes that the read has a slot. It is used from when the read is on the
+// primary: before that the read may have to wait for a proof.
+func (tk *Ticket) gotSlot() { tk.slot, tk.slotAt = true, 0 }
 
 // giveBack gives the read's slot back, if it has one.
 func (r *Router) giveBack(tk *Ticket) {
@@ -131,6 +143,26 @@ func (r *Router) qualifies(tk *Ticket, t *freshness.Table) bool {
 	defer l.Unlock()
 	var asks ledger.Asks
 	return l.Settle(t, &asks) == ledger.Settled && r.covers(tk, t)
+}
+
+// keepsBudget takes a replica that has come to keep a relaxed read's budget, and reports
+// whether there is one.
+func (r *Router) keepsBudget(tk *Ticket, t *freshness.Table) bool {
+	if tk.held != tidegate.ReasonNone || tk.pinned {
+		return false
+	}
+	r.use(tk)
+	n := need{relaxed: true, oldest: oldest(tk.Class, mono.Now()), exclude: tk.out(), second: tk.second, floor: r.floor.Load().in(t)}
+	node := r.best(t, &n)
+	if node == freshness.NoNode {
+		return false
+	}
+	if l := tk.Ledger; l != nil {
+		l.Lock()
+		defer l.Unlock()
+	}
+	r.take(tk, t, node, tidegate.ReasonWithinBudget)
+	return true
 }
 
 // overloaded is the error of a read that is sent away.

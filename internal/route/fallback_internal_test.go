@@ -350,8 +350,81 @@ func TestLimitFollowsReadsThatBelong(t *testing.T) {
 			t.Errorf("the limit is %v while they are slow", l)
 		}
 		c.router.Done(falls, mono.Now())
-		if w := c.router.fallbacks.working; w != 0 {
-			t.Errorf("%d pieces of work are on their way", w)
+	})
+}
+
+// A read that queues takes a replica that has come to keep its budget.
+func TestReplicaKeepsTheBudgetWhileQueueing(t *testing.T) {
+	t.Parallel()
+	for _, o := range [][]tidegate.RelaxedOption{nil, {tidegate.StaleWhenShed()}} {
+		inBubble(t, 2, func(c *cluster) {
+			bounded(c, 1)
+			holder := &Ticket{Ledger: session(200)}
+			c.begin(c.t.Context(), holder, outcome{0, tidegate.ReasonBehind, false, 0})
+			time.Sleep(time.Minute)
+			c.others.Go(func() {
+				time.Sleep(5*ms - 4*time.Microsecond)
+				c.look(0)
+				c.look(1)
+			})
+			tk := &Ticket{Class: tidegate.Relaxed("r", "test", tidegate.Within(time.Second), o...)}
+			if err := c.router.Begin(c.t.Context(), tk); err != nil || tk.Node != 1 || tk.stale || tk.slot || tk.queued == 0 {
+				t.Errorf("%v, node %d, stale %v, slot %v, queued %v", err, tk.Node, tk.stale, tk.slot, time.Duration(tk.queued))
+			}
+			c.router.Done(tk, mono.Now())
+			c.router.Done(holder, mono.Now())
+			c.free(1)
+		})
+	}
+}
+
+// The slot of a low limit rests for the time that a read was on the primary, not for the
+// time that it waited for a proof before, and not when the read went elsewhere.
+func TestSlotRestsForItsUse(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 2, func(c *cluster) {
+		bounded(c, 1)
+		l := c.router.fallbacks
+		l.limit = .1
+		ledger := session(200)
+		ledger.Owe(10, nil) // a look at the primary is missing
+		c.others.Go(func() {
+			time.Sleep(300 * ms)
+			c.apply(200, 0, 1)
+		})
+		tk := &Ticket{Ledger: ledger}
+		if err := c.router.Begin(c.t.Context(), tk); err != nil || tk.Node != 1 {
+			t.Fatalf("%v, node %d", err, tk.Node)
+		}
+		c.router.Done(tk, mono.Now())
+		if l.rested() > mono.Now() {
+			t.Errorf("it rests for %v although it was not used", time.Duration(l.rested()-mono.Now()))
+		}
+		tk = &Ticket{Ledger: session(300)}
+		c.begin(c.t.Context(), tk, outcome{0, tidegate.ReasonBehind, false, 0})
+		time.Sleep(20 * ms)
+		c.router.Done(tk, mono.Now())
+		if rest := time.Duration(l.rested() - mono.Now()); rest < 179*ms || rest > 181*ms {
+			t.Errorf("after 20 ms at a tenth it rests for %v", rest)
+		}
+		l.limit = .5
+		if rest := time.Duration(l.rested() - mono.Now()); rest < 19*ms || rest > 21*ms {
+			t.Errorf("at a half it rests for %v", rest)
+		}
+	})
+}
+
+// Where the primary is all that there is, nothing falls back.
+func TestNobodyFallsBackAlone(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 1, func(c *cluster) {
+		bounded(c, 1)
+		for range 3 {
+			tk := &Ticket{Ledger: session(100)}
+			if err := c.router.Begin(c.t.Context(), tk); err != nil || tk.slot || tk.queued > 0 {
+				t.Errorf("%v, slot %v, queued %v", err, tk.slot, time.Duration(tk.queued))
+			}
+			defer c.router.Done(tk, mono.Now())
 		}
 	})
 }

@@ -66,7 +66,7 @@ func (r *Router) stay(tk *Ticket, t *freshness.Table) bool {
 	l := tk.Ledger
 	l.Lock()
 	node := l.Stay(t, tk.out()|tk.second|r.slows.Load())
-	if node == freshness.NoNode || r.Flying(node) > littleLoaded || l.Busy() || tk.floor != nil && !t.Nodes[node].Applied.Covers(tk.floor.in(t)) || r.moves(tk, node) {
+	if node == freshness.NoNode || r.Flying(node) > littleLoaded || l.Busy() || tk.floor != nil && !t.Nodes[node].Applied.Covers(tk.floor.in(t)) || r.moves(tk, t, node) {
 		l.Unlock()
 		return false
 	}
@@ -114,14 +114,17 @@ func (r *Router) beginCausal(ctx context.Context, tk *Ticket) error {
 		if n.oldest != 0 && t.Primary != freshness.NoNode {
 			asks.Nodes |= 1 << uint(t.Primary) // an age is proven by both sides
 		}
+		patient := l.Patient()
 		if some {
 			r.plan(ctx, tk, t, &n, &p)
 		}
-		l.Unlock()
 		if shun != 0 && (!some || p.hopeless) {
+			l.SetPatient(patient) // it is decided with the others
+			l.Unlock()
 			shun, p = 0, plan{}
 			continue
 		}
+		l.Unlock()
 		switch {
 		case status == ledger.Changed:
 			// The reason becomes ReasonHistoryChanged there, unless a parallel

@@ -14,7 +14,7 @@ const (
 	// processes have three reads on the primary then, all together.
 	leastLimit = 1. / 32
 	// longestRest bounds a slot's rest, whatever a read has done with it.
-	longestRest = int64(5 * time.Second)
+	longestRest = int64(30 * time.Second)
 )
 
 // limiter bounds the reads that fall back to the primary at one time: when all
@@ -29,10 +29,11 @@ type limiter struct {
 	used int
 	// limit is how many slots there are.
 	limit float64
-	// rests is until when the slot of a limit below one is not given.
-	rests int64
-	alarm *time.Timer // for the end of the rest, nil before the first
-	queue list.List   // of *place
+	// held is how long the last slot that was given back had been in use, left when that
+	// was: the slot of a limit below one rests accordingly.
+	held, left int64
+	alarm      *time.Timer // for the end of the rest, nil before the first
+	queue      list.List   // of *place
 	pressure
 }
 
@@ -61,7 +62,7 @@ func (l *limiter) enter() *place {
 		l.used++
 		return nil
 	}
-	l.scarce = true
+	l.scarce, l.queued = true, now
 	p := &place{got: make(chan struct{}), since: now}
 	p.el = l.queue.PushBack(p)
 	l.serve(now)
@@ -70,7 +71,13 @@ func (l *limiter) enter() *place {
 
 // room reports whether there is a free slot.
 func (l *limiter) room(now int64) bool {
-	return l.used < max(1, int(l.limit)) && (l.limit >= 1 || now >= l.rests)
+	return l.used < max(1, int(l.limit)) && (l.limit >= 1 || now >= l.rested())
+}
+
+// rested returns when the slot of a limit below one is given again. It is sooner when the
+// limit has been raised meanwhile.
+func (l *limiter) rested() int64 {
+	return l.left + min(int64(float64(l.held)*(1/l.limit-1)), longestRest)
 }
 
 // serve gives free slots to those that queue.
@@ -87,10 +94,10 @@ func (l *limiter) serve(now int64) {
 
 // wake makes the end of a rest serve those that queue.
 func (l *limiter) wake(now int64) {
-	if l.used > 0 || now >= l.rests {
+	if l.used > 0 || now >= l.rested() {
 		return // a release will serve
 	}
-	if left := time.Duration(l.rests - now); l.alarm == nil {
+	if left := time.Duration(l.rested() - now); l.alarm == nil {
 		l.alarm = time.AfterFunc(left, func() {
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -115,17 +122,16 @@ func (l *limiter) leave(p *place) bool {
 	}
 }
 
-// release gives a slot back that was held since then.
+// release gives a slot back that was used since then, or zero if it was not.
 func (l *limiter) release(since int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := mono.Now()
 	l.look(now)
 	l.used--
-	l.left = now
-	if l.limit < 1 {
-		rest := int64(float64(now-since) * (1/l.limit - 1))
-		l.rests = now + min(rest, longestRest)
+	l.left, l.held = now, 0
+	if since != 0 {
+		l.held = now - since
 	}
 	l.serve(now)
 }

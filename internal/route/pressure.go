@@ -9,9 +9,10 @@ import (
 const (
 	// A spell begins when reads that fall back hold more than spellFrom slots, on
 	// average over averageOver or so, or queue; it ends when they hold fewer than
-	// spellTo. Outside of it work takes what it takes without such reads.
+	// spellTo and none has queued for spellOver. Outside of it work takes what it takes without such reads.
 	spellFrom, spellTo = .2, .1
 	averageOver        = float64(time.Second)
+	spellOver          = int64(2 * time.Second)
 	// firstLimit is the part of the most slots that there are when a spell begins: all
 	// processes begin at once.
 	firstLimit = 8
@@ -36,6 +37,10 @@ const (
 	roundSlow  = 4
 	shortRound = int64(50 * time.Millisecond)
 	longRound  = int64(500 * time.Millisecond)
+	// mostLongest bounds what is made of the longest work, and a longestFades'th of it is
+	// forgotten each time that the limit is raised.
+	mostLongest  = int64(2 * time.Second)
+	longestFades = 4
 	// What becomes of the limit after a round: with most of its work slow, with more
 	// than one of ten, with fewer; and with fewer as long as it has not been cut in this
 	// spell.
@@ -63,15 +68,23 @@ type pressure struct {
 
 	average float64 // of the slots in use
 	counted int64   // when it was last brought up to date
-	left    int64   // when a slot was last given back
 	spell   bool
-	tight   bool // the limit has been cut in this spell
-	scarce  bool // a read queued in this round
-	round   struct {
+	tight   bool  // the limit has been cut in this spell
+	scarce  bool  // a read queued in this round
+	queued  int64 // when the last one did
+	// settled is when the limit was last lowered in this spell, or the spell began: what
+	// was sent before says nothing of what it is since.
+	settled int64
+	// longest is how long the longest work took lately: the limit is not raised again
+	// before such work can tell what has come of the last time.
+	longest, grown int64
+	round          struct {
 		began     int64
 		work, bad int
+		// begun is how much work was sent in it, first when the first of it was.
+		begun int
+		first int64
 	}
-	working int // how much of it is on its way
 }
 
 // look brings the average up to date, and begins or ends a spell or ends a round if it
@@ -85,13 +98,13 @@ func (l *limiter) look(now int64) {
 	l.counted = now
 	switch {
 	case !l.spell && (l.average > spellFrom || l.queue.Len() > 0):
-		l.spell, l.tight = true, false
+		l.spell, l.tight, l.settled, l.longest = true, false, now, 0
 		l.begin(now)
-	case l.spell && l.average < spellTo && l.queue.Len() == 0 && l.limit > spellTo:
+	case l.spell && l.average < spellTo && l.queue.Len() == 0 && now-l.queued > spellOver:
 		l.spell = false
 		l.limit = l.first()
 	case l.spell && l.ended(now):
-		l.adjust()
+		l.adjust(now)
 		l.begin(now)
 	}
 	l.serve(now)
@@ -100,7 +113,7 @@ func (l *limiter) look(now int64) {
 // first is the limit outside of a spell, and until there is something to compare with.
 // Without any work there will be nothing.
 func (p *pressure) first() float64 {
-	if p.known == 0 && p.working == 0 {
+	if p.known == 0 && p.round.begun == 0 {
 		return p.most
 	}
 	return max(1, p.most/firstLimit)
@@ -108,10 +121,11 @@ func (p *pressure) first() float64 {
 
 func (p *pressure) begin(now int64) {
 	p.scarce = false
-	p.round.began, p.round.work, p.round.bad = now, 0, 0
+	p.round.began, p.round.work, p.round.bad, p.round.begun, p.round.first = now, 0, 0, 0, 0
 }
 
-// ended reports whether the round has. Work that takes longer than it is waited for.
+// ended reports whether the round has. Work that was sent in it is waited for, until it is
+// known to be slow.
 func (p *pressure) ended(now int64) bool {
 	r := &p.round
 	age, enough := now-r.began, roundWork
@@ -119,41 +133,52 @@ func (p *pressure) ended(now int64) bool {
 		enough /= 4
 	}
 	return (r.work >= enough || r.bad >= roundSlow) && age >= shortRound ||
-		(r.work > 0 || p.working == 0) && age >= longRound
+		(r.work > 0 || r.begun == 0 || now-r.first > p.slow) && age >= longRound
 }
 
 // adjust is the end of a round. The limiter is locked.
-func (l *limiter) adjust() {
-	switch r := &l.round; {
-	case l.known < calmEnough:
+func (l *limiter) adjust(now int64) {
+	r := &l.round
+	if r.work == 0 { // whatever was sent has not been answered, and is slow by now
+		r.work, r.bad = r.begun, r.begun
+	}
+	switch {
+	case l.known < calmEnough && r.work > 0:
 		l.limit = l.first()
 	case r.bad*2 > r.work:
-		l.limit, l.tight = l.limit*cutDeep, true
+		l.limit, l.tight, l.settled = l.limit*cutDeep, true, now
 	case r.bad*10 > r.work && (l.tight || r.bad > 1):
-		l.limit, l.tight = l.limit*cut, true
+		l.limit, l.tight, l.settled = l.limit*cut, true, now
 	case !l.scarce:
 		// More than were asked for would be tried unawares.
+	case now-max(l.settled, l.grown) < l.longest:
 	case l.tight:
-		l.limit *= grow
+		l.raise(grow, now)
 	default:
-		l.limit *= growFirst
+		l.raise(growFirst, now)
 	}
 	l.limit = min(max(l.limit, leastLimit), l.most)
+}
+
+func (l *limiter) raise(times float64, now int64) {
+	l.limit, l.grown = l.limit*times, now
+	l.longest -= l.longest / longestFades
 }
 
 // begins notes that work is on its way.
 func (l *limiter) begins(now int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.working++
-	l.look(now)
+	if l.look(now); l.round.begun == 0 {
+		l.round.first = now
+	}
+	l.round.begun++
 }
 
 // ends takes in that the primary has answered work that was sent at began.
 func (l *limiter) ends(began, now int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.working--
 	if l.fixed {
 		return
 	}
@@ -164,8 +189,9 @@ func (l *limiter) ends(began, now int64) {
 	if !l.spell && alone || l.spell && (l.limit <= leastLimit || l.known < calmEnough) {
 		l.learn(now-began, now)
 	}
-	if l.spell && began >= l.round.began {
+	if l.spell && began >= l.settled {
 		l.round.work++
+		l.longest = max(l.longest, min(now-began, mostLongest))
 		if now-began > l.slow {
 			l.round.bad++
 		}

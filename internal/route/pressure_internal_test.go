@@ -240,3 +240,147 @@ func TestLimitDoesNotGrowUntried(t *testing.T) {
 		}
 	})
 }
+
+// beside runs a limiter of 8 beside calm work, and then reads that want all slots for a
+// while.
+func beside(t *testing.T, calm int, then func(l *limiter, work func(took time.Duration))) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(8, false)
+		work := func(took time.Duration) {
+			began := mono.Now()
+			l.begins(began)
+			time.Sleep(took)
+			l.ends(began, mono.Now())
+		}
+		for range calm {
+			work(ms)
+			time.Sleep(25 * ms)
+		}
+		then(l, work)
+	})
+}
+
+// press makes n readers want slots all the time, each for 5 ms, until it is called off.
+func (l *limiter) press(n int) (off func()) {
+	over := make(chan struct{})
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				if p := l.enter(); p != nil {
+					if slot, _ := p.wait(context.Background(), nil, 200*ms); !slot && l.leave(p) {
+						continue
+					}
+				}
+				since := mono.Now()
+				time.Sleep(5 * ms)
+				l.release(since)
+			}
+		})
+	}
+	return func() {
+		close(over)
+		all.Wait()
+	}
+}
+
+func (l *limiter) is() float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.look(mono.Now())
+	return l.limit
+}
+
+// A spell that ends at the least limit ends all the same.
+func TestLimitComesBack(t *testing.T) {
+	t.Parallel()
+	beside(t, 100, func(l *limiter, work func(time.Duration)) {
+		off := l.press(20)
+		for l.is() > .04 {
+			work(10 * ms)
+		}
+		off()
+		time.Sleep(10 * time.Second)
+		if l.is() != 1 {
+			t.Errorf("the limit is %v when nobody wants to fall back", l.is())
+		}
+	})
+}
+
+// Work that there was once says nothing of today.
+func TestLimitWithoutWork(t *testing.T) {
+	t.Parallel()
+	for _, calm := range []int{0, 1, calmEnough - 1, 100} {
+		beside(t, calm, func(l *limiter, _ func(time.Duration)) {
+			off := l.press(40)
+			defer off()
+			time.Sleep(10 * time.Second)
+			if l.is() != 8 {
+				t.Errorf("after %d pieces of work, and then none, the limit is %v", calm, l.is())
+			}
+		})
+	}
+}
+
+// One long piece of work does not freeze the limit, neither high nor low; all work that is
+// not answered any more lowers it.
+func TestLimitAndLongWork(t *testing.T) {
+	t.Parallel()
+	beside(t, 100, func(l *limiter, work func(time.Duration)) {
+		off := l.press(40)
+		defer off()
+		for l.is() > .04 {
+			work(10 * ms)
+		}
+		var long sync.WaitGroup
+		defer long.Wait()
+		long.Go(func() { work(5 * time.Minute) })
+		time.Sleep(time.Minute)
+		if l.is() != 8 {
+			t.Errorf("beside one long piece of work the limit is %v", l.is())
+		}
+		for range 10 * 50 {
+			long.Go(func() { work(time.Minute) })
+			time.Sleep(20 * ms)
+		}
+		if l.is() > 1 {
+			t.Errorf("while no work is answered the limit is %v", l.is())
+		}
+	})
+}
+
+// Work that takes longer than a round is seen beside such that does not.
+func TestLimitAndTwoKindsOfWork(t *testing.T) {
+	t.Parallel()
+	for _, slow := range []time.Duration{20 * ms, 70 * ms, 200 * ms, time.Second} {
+		beside(t, 400, func(l *limiter, work func(time.Duration)) {
+			off := l.press(40)
+			var all sync.WaitGroup
+			var sum float64
+			const n = 20_000 // 20 s
+			for i := range n {
+				took := ms
+				if l.mu.Lock(); i%2 == 0 && l.used > 1 {
+					took = slow // more than one read there makes it slow
+				}
+				l.mu.Unlock()
+				all.Go(func() { work(took) })
+				time.Sleep(ms)
+				if i >= n/2 {
+					sum += l.is() / (n / 2)
+				}
+			}
+			off()
+			all.Wait()
+			if sum > 3 {
+				t.Errorf("half of the work takes %v while two reads are there, and the limit is %.1f on average", slow, sum)
+			}
+		})
+	}
+}

@@ -21,6 +21,8 @@ const (
 type share struct {
 	wanted atomic.Uint64 // reads that wanted to fall back
 	high   atomic.Bool   // more than may
+	// instead are those of them that a replica answered after all.
+	instead atomic.Uint64
 
 	mu    sync.Mutex
 	at    int64 // when the newest part began, zero before the first
@@ -28,8 +30,8 @@ type share struct {
 	newer int // the newest part
 	// seen is up to where each node's reads are counted, and wantedSeen those that
 	// wanted to fall back.
-	seen       [MaxNodes]uint64
-	wantedSeen uint64
+	seen                    [MaxNodes]uint64
+	wantedSeen, insteadSeen uint64
 }
 
 // part is a part of the window.
@@ -75,6 +77,10 @@ func (r *Router) JudgeShare(t *freshness.Table, now int64) ShareNews {
 	wanted := s.wanted.Load()
 	p.wanted += wanted - s.wantedSeen
 	s.wantedSeen = wanted
+	// They count once.
+	instead := s.instead.Load()
+	p.replicas -= min(p.replicas, instead-s.insteadSeen)
+	s.insteadSeen = instead
 
 	n := ShareNews{High: s.high.Load()}
 	var enough bool

@@ -78,7 +78,7 @@ func TestFallbackShare(t *testing.T) {
 		// sent away wanted to fall back, too: otherwise shedding would end itself.
 		c.reads(60, tidegate.Causal, 100)
 		c.reads(20, first, 200)
-		c.news(false, true, 21./82)
+		c.news(false, true, 21./81)
 		time.Sleep(2 * time.Second)
 		c.news(true, false, 0)
 		if err := c.reads(1, first, 200); err != nil {
@@ -118,5 +118,19 @@ func TestFallbackShareSlides(t *testing.T) {
 		time.Sleep(400 * ms)
 		c.reads(15, tidegate.Causal, 200)
 		c.news(false, false, 30./65)
+	})
+}
+
+// What is sent away and answered stale wanted to fall back, and counts once.
+func TestFallbackShareOfStaleAnswers(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 2, func(c *cluster) {
+		sharing(c, .5)
+		c.router.cfg.Fallbacks = 1
+		c.router.fallbacks = newLimiter(1, true)
+		c.router.fallbacks.used = 1
+		time.Sleep(time.Minute)
+		c.reads(50, tidegate.Relaxed("r", "test", tidegate.Within(time.Second), tidegate.StaleWhenShed()), 0)
+		c.news(true, true, 1)
 	})
 }

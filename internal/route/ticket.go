@@ -36,11 +36,11 @@ type Ticket struct {
 	unproven bool
 	stale    bool   // older than its class's budget
 	slot     bool   // holds a fallback slot
-	slotAt   int64  // since when
+	slotAt   int64  // since when it is used, zero before
 	wanted   bool   // has wanted to fall back
 	belongs  int64  // on the primary, since when; zero if it does not
 	timed    int64  // since when, zero if it is not timed
-	move     uint64 // the node that it leaves for the sake of balance, as a bit set
+	move     uint64 // all but the nodes that it may leave its own for, for the sake of balance
 	queued   int64  // waiting for one
 	changed  bool   // what the session requires can not be judged; see Told
 	news     uint64 // of the session, when that was decided
@@ -115,6 +115,9 @@ func (r *Router) take(tk *Ticket, t *freshness.Table, node int, reason tidegate.
 func (r *Router) enterReplica(tk *Ticket, n *freshness.Node, node int, reason tidegate.Reason) {
 	tk.Node, tk.Role, tk.Proof, tk.Life, tk.Epoch = node, tidegate.RoleReplica, n.Obs, n.Incarnation, n.Epoch
 	tk.current, tk.reason = n.Current, reason
+	if tk.wanted {
+		r.share.instead.Add(1)
+	}
 	tk.unproven, tk.changed, tk.stale = false, false, false
 	r.count(tk)
 }
@@ -134,7 +137,10 @@ func (tk *Ticket) Of() any { return tk.at.Of }
 // enter notes that the read goes to the primary.
 func (r *Router) enter(tk *Ticket) {
 	r.count(tk)
-	if !tk.slot && r.fallbacks != nil {
+	switch {
+	case tk.slot:
+		tk.slotAt = mono.Now()
+	case r.fallbacks != nil:
 		tk.belongs = r.Working()
 	}
 	if tk.Ledger != nil {

@@ -57,7 +57,7 @@ func TestWaitersSleep(t *testing.T) {
 				}
 				// Each look is one at the table's newest state. A read that begins, or
 				// gives up, takes a few more.
-				if looks, most := facts.looks.Load(), int64(waiters*(news+5)); looks > most || looks < waiters {
+				if looks, most := facts.looks.Load(), int64(waiters*(news+6)); looks > most || looks < waiters {
 					t.Errorf("%d reads looked %d times at %d tables, want at most %d", waiters, looks, news, most)
 				}
 				before := facts.looks.Load()
