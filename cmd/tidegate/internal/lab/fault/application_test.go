@@ -63,17 +63,24 @@ func TestBackfill(t *testing.T) {
 		}
 		return rows, late
 	}
-	rows, free := run(nil)
-	waits := 0
-	throttled, held := run(func(ctx context.Context) error {
-		waits++
-		return tr.cluster.Primary().WaitCaughtUp(ctx, 2)
-	})
-	if rows == 0 || throttled == 0 || waits*100 != throttled {
-		t.Errorf("%d rows, and %d with %d waits", rows, throttled, waits)
-	}
-	if free < 2*held {
-		t.Errorf("replicas were late by %v, and by %v where the job waits for them", free, held)
+	// On a machine that is busy enough the job is too slow for replicas to be late.
+	for again := 4; ; again-- {
+		rows, free := run(nil)
+		waits := 0
+		throttled, held := run(func(ctx context.Context) error {
+			waits++
+			return tr.cluster.Primary().WaitCaughtUp(ctx, 2)
+		})
+		if rows == 0 || throttled == 0 || waits*100 != throttled {
+			t.Fatalf("%d rows, and %d with %d waits", rows, throttled, waits)
+		}
+		if free >= 2*held {
+			break
+		}
+		t.Logf("replicas were late by %v, and by %v where the job waits for them", free, held)
+		if again == 0 {
+			t.Fatal("the job never made replicas late")
+		}
 	}
 	const tables = "select count(*) from pg_tables where tablename like 'lab%'"
 	tr.query(tr.cluster.Primary(), tables, "0")
