@@ -21,9 +21,9 @@ const (
 // replicas are behind, every read wants it, at the moment at which it is busiest.
 // Those that find no slot queue, first come first served, for a bounded time.
 //
-// How many slots there are follows the work that belongs there: see pressure. Below one there is one,
-// which rests after each read, so that the reads of many processes can be fewer than
-// the processes.
+// How many slots there are follows the work that belongs there: see pressure. Below one
+// there is one, which rests after each read, so that the reads of many processes can be
+// fewer than the processes.
 type limiter struct {
 	mu   sync.Mutex
 	used int

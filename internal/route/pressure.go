@@ -9,7 +9,8 @@ import (
 const (
 	// A spell begins when reads that fall back hold more than spellFrom slots, on
 	// average over averageOver or so, or queue; it ends when they hold fewer than
-	// spellTo and none has queued for spellOver. Outside of it work takes what it takes without such reads.
+	// spellTo and none has queued for spellOver. Outside of it work takes what it takes
+	// without such reads.
 	spellFrom, spellTo = .2, .1
 	averageOver        = float64(time.Second)
 	spellOver          = int64(2 * time.Second)
@@ -56,7 +57,7 @@ const (
 //
 // The limit is multiplied after each round of work: by less than one when too much of it
 // was slow, by more than one when little was and reads queued. A process that has no work
-// there has nothing to go by: its limit is the most.
+// there has nothing to go by: its limit is raised to the most.
 type pressure struct {
 	most  float64
 	fixed bool
