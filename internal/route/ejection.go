@@ -50,6 +50,8 @@ type ejected struct {
 	starts int64
 	// slowSince is when the node became slow, or was no more.
 	slowSince int64
+	// slowFor is how long it is taken for slow while nobody tries it.
+	slowFor int64
 	// unproven is since when the node has been usable without a proof of its age.
 	unproven int64
 }

@@ -31,6 +31,10 @@ const (
 	scoutEvery = 50
 	// scoutAge is for how long a scout's read counts: half of them say that it is over.
 	scoutAge = paceAge / 2
+	// A replica that nobody tries is slow for paceAge, and if it turns out to be slow
+	// again within againWithin twice as long each time, up to longestSlow.
+	againWithin = 6 * paceAge
+	longestSlow = 16 * paceAge
 )
 
 // paces knows how long reads take on each node, from when their way was decided to their
@@ -124,20 +128,32 @@ func (r *Router) JudgePaces(t *freshness.Table, now int64) (changed []int) {
 	for i := range t.Nodes {
 		bit := uint64(1) << uint(i)
 		was := slow&bit != 0
-		is := was && t.Nodes[i].Usable && r.stillSlow(reads[i], best, &reads, now-r.ejection.states[i].slowSince) ||
+		s := &r.ejection.states[i]
+		is := was && t.Nodes[i].Usable && r.stillSlow(reads[i], best, &reads, now-s.slowSince < s.slowFor) ||
 			!was && best != freshness.NoNode && i != best && isSlow(reads[i], reads[best])
 		if is == was {
 			continue
 		}
 		setBit(&r.slows, bit, is)
-		s := &r.ejection.states[i]
-		s.slowSince, s.starts = now, 0
-		if !is {
+		if s.starts = 0; is {
+			s.slowAgain(now)
+		} else {
 			s.starts = now
 		}
+		s.slowSince = now
 		changed = append(changed, i)
 	}
 	return changed
+}
+
+// slowAgain sets how long a node that becomes slow is taken for slow without anybody
+// having tried it: longer each time, if it was slow a while ago.
+func (s *ejected) slowAgain(now int64) {
+	if s.slowFor != 0 && now-s.slowSince < againWithin {
+		s.slowFor = min(2*s.slowFor, longestSlow)
+	} else {
+		s.slowFor = paceAge
+	}
 }
 
 func median(sorted []int64) int64 { return sorted[len(sorted)/2] }
@@ -151,16 +167,15 @@ func isSlow(reads, best []int64) bool {
 	return a > slowTimes*b && a > b+slowBy && pairsLater(reads, best) > slowSure
 }
 
-// stillSlow reports whether a replica that has been slow for so long remains one, by the
-// scouts since then. Where no other can be compared with, it is as good as any; and where
-// hardly anybody has tried it for a while, nobody knows: sessions that read elsewhere stay
-// there.
-func (r *Router) stillSlow(reads []int64, best int, all *[MaxNodes][]int64, lasting int64) bool {
+// stillSlow reports whether a slow replica remains one, by the scouts. Where no other can
+// be compared with, it is as good as any. Where hardly anybody has tried it nobody knows,
+// since sessions that read elsewhere stay there: then untried says it.
+func (r *Router) stillSlow(reads []int64, best int, all *[MaxNodes][]int64, untried bool) bool {
 	if best == freshness.NoNode {
 		return false
 	}
 	if len(reads) < paceEnough/3 {
-		return lasting < paceAge
+		return untried
 	}
 	a, b := median(reads), median(all[best])
 	return float64(a) > quickTimes*float64(b) && a > b+slowBy/2

@@ -70,6 +70,7 @@ func (p *paced) run(r *rand.Rand, sessions []*ledger.Ledger, rate float64, d tim
 		if now := time.Now(); !now.Before(judge) {
 			judge = now.Add(50 * ms)
 			p.router.Judge(p.Table(), mono.Now())
+			p.router.Balance(p.Table(), mono.Now())
 			p.router.JudgePaces(p.Table(), mono.Now())
 		}
 		tk := &Ticket{Ledger: sessions[r.IntN(len(sessions))]}
@@ -234,6 +235,34 @@ func TestReportsAreNotTimed(t *testing.T) {
 			if slow, took := c.router.Slow(i, mono.Now()); slow || took != ms {
 				t.Errorf("node %d: slow %v, %v", i, slow, took)
 			}
+		}
+	})
+}
+
+// A replica that stays slow, and that nobody tries because all sessions read elsewhere, is
+// tried again and again, and less and less often.
+func TestSlowReplicaIsTriedLessAndLess(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 3, func(c *cluster) {
+		c.answering = true
+		p := &paced{cluster: c, takes: []time.Duration{ms, ms, 30 * ms}}
+		r := rand.New(rand.NewPCG(3, 4))
+		sessions := make([]*ledger.Ledger, 50)
+		for i := range sessions {
+			sessions[i] = ledger.New("main", uint64(i+1), nil)
+			sessions[i].Reached(epoch, tidegate.At(90))
+		}
+		p.run(r, sessions, 200, 10*time.Second)
+		times := 0
+		for range 10 { // minutes
+			before := c.router.ejection.states[2].slowSince
+			p.run(r, sessions, 200, time.Minute)
+			if c.router.ejection.states[2].slowSince != before {
+				times++
+			}
+		}
+		if was := c.router.ejection.states[2].slowFor; was < 4*paceAge || times == 0 {
+			t.Errorf("it is tried after %v, and was in %d of 10 minutes", time.Duration(was), times)
 		}
 	})
 }
