@@ -82,7 +82,9 @@ type Config struct {
 	// FallbackReads bounds the reads that are on the primary at one time for want of a
 	// replica, so that strong reads find room among the PrimaryReads however far
 	// replicas are behind. Others queue; see FallbackWait. Zero means two thirds of
-	// PrimaryReads, at least one, so half of MaxConns.
+	// PrimaryReads, at least one, so half of MaxConns. With more than the connections that
+	// PrimaryReads is by default these are the only bound, and strong reads queue with the
+	// others.
 	//
 	// That is the most. The bound follows how long this process's own work on the primary
 	// takes: statements of Write handles on their own, COMMIT, and reads that are not there in

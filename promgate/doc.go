@@ -75,7 +75,7 @@
 //
 //	tidegate_changes_total{cluster, kind}                 role changes, restarts, failovers, nodes added and removed
 //	tidegate_node_up{cluster, node}                       1 when the newest probe was answered
-//	tidegate_node_usable{cluster, node}                   1 when reads may go to this replica
+//	tidegate_node_usable{cluster, node}                   1 when this replica answers and is of the cluster's history
 //	tidegate_node_role{cluster, node, role}               1 for the role that the node has
 //	tidegate_node_probe_age_seconds{cluster, node}        since the newest answered probe was sent; absent before
 //	tidegate_node_apply_delay_seconds{cluster, node}      estimated; waits are planned by it

@@ -20,7 +20,7 @@ type scraped struct {
 func newScraped() scraped {
 	return scraped{
 		up:           desc("node_up", "Whether the newest probe was answered.", "cluster", "node"),
-		usable:       desc("node_usable", "Whether reads may go to this replica.", "cluster", "node"),
+		usable:       desc("node_usable", "Whether this replica answers and is of the history of the cluster.", "cluster", "node"),
 		role:         desc("node_role", "1 for the role that the node has.", "cluster", "node", "role"),
 		probeAge:     desc("node_probe_age_seconds", "Time since the newest answered probe was sent.", "cluster", "node"),
 		applyDelay:   desc("node_apply_delay_seconds", "Estimate of how long a replica takes to apply what the primary has, 0 while nothing slower than a look was seen.", "cluster", "node"),

@@ -173,6 +173,9 @@ func TestReconsideredFallbackKeepsItsSlot(t *testing.T) {
 			if ok := c.router.Reconsider(c.t.Context(), tk, func(*freshness.Observation) bool { return holds }); ok != holds || tk.slot != holds {
 				t.Errorf("%v: slot %v", ok, tk.slot)
 			}
+			if tk.belongs != 0 || holds && tk.slotAt == 0 {
+				t.Errorf("%v: it counts as work that belongs on the primary since %d, and as one that does not since %d", holds, tk.belongs, tk.slotAt)
+			}
 			c.router.Done(tk, mono.Now())
 			c.free(1)
 		}

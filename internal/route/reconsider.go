@@ -16,10 +16,10 @@ import (
 // out then.
 func (r *Router) Reconsider(ctx context.Context, tk *Ticket, holds func(*freshness.Observation) bool) bool {
 	node, role, reason, slot := tk.Node, tk.Role, tk.reason, tk.slot
-	tk.slot = false // it is not queued for again
+	tk.slot, tk.keeps = false, slot // it is not queued for again
 	r.Undo(tk)
 	ok := r.reconsider(ctx, tk, holds, node, role, reason)
-	if tk.slot = slot; !ok {
+	if tk.slot, tk.keeps = slot, false; !ok {
 		r.giveBack(tk)
 	}
 	return ok

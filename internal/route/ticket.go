@@ -37,6 +37,7 @@ type Ticket struct {
 	stale    bool   // older than its class's budget
 	slot     bool   // holds a fallback slot
 	slotAt   int64  // since when it is used, zero before
+	keeps    bool   // has a slot that is put aside
 	wanted   bool   // has wanted to fall back
 	belongs  int64  // on the primary, since when; zero if it does not
 	timed    int64  // since when, zero if it is not timed
@@ -138,7 +139,7 @@ func (tk *Ticket) Of() any { return tk.at.Of }
 func (r *Router) enter(tk *Ticket) {
 	r.count(tk)
 	switch {
-	case tk.slot:
+	case tk.slot || tk.keeps:
 		tk.slotAt = mono.Now()
 	case r.fallbacks != nil:
 		tk.belongs = r.Working()
