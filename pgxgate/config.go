@@ -91,7 +91,7 @@ type Config struct {
 	// a replica's place. While reads fall back it shrinks when more than one of ten takes a
 	// quarter longer than nine of ten did before, down to one read for a 32nd of the time,
 	// and grows when they do not. Before, it is an eighth of the most, and at least one. A
-	// process that has no such work has nothing to go by: its bound is the most.
+	// process that has no such work has nothing to go by: its bound grows to the most.
 	FallbackReads int32
 	// FixedFallbacks keeps the bound at FallbackReads, whatever becomes of that work.
 	FixedFallbacks bool

@@ -141,7 +141,7 @@ func (r *Router) condition(t *freshness.Table, i int, s *ejected, now int64) (wh
 		// Nobody can tell how far it is behind, and reads that need nothing from the
 		// primary go on.
 		s.unproven = 0
-		return tidegate.EjectionNone, false
+		return tidegate.EjectionNone, s.Why == tidegate.EjectionFailing
 	}
 	if x.Current != 0 {
 		s.unproven = 0
@@ -157,7 +157,8 @@ func (r *Router) condition(t *freshness.Table, i int, s *ejected, now int64) (wh
 	if bound > 0 && age > bound || most > 0 && known && lag > most {
 		return tidegate.EjectionLag, false
 	}
-	return tidegate.EjectionNone, (bound <= 0 || x.Current != 0 && age <= bound/hysteresis) && (most == 0 || known && lag <= most/hysteresis)
+	// One that did not answer was within the bounds, as far as is known.
+	return tidegate.EjectionNone, s.Why == tidegate.EjectionFailing || (bound <= 0 || x.Current != 0 && age <= bound/hysteresis) && (most == 0 || known && lag <= most/hysteresis)
 }
 
 // ramp gives a node that has returned its share little by little.

@@ -224,3 +224,50 @@ func TestReadsLeaveTheEjectedOut(t *testing.T) {
 		c.router.Undo(tk)
 	})
 }
+
+// A replica that failed while no primary answers comes back.
+func TestFailingReturnsWithoutPrimary(t *testing.T) {
+	t.Parallel()
+	table := healthy(3)
+	r := router(hold(table), 3)
+	r.cfg.LongestLag = time.Hour
+	now := mono.Now()
+	table.Nodes[0].Err = errDown
+	failed(time.Second)(&table.Nodes[1], now)
+	r.Judge(table, now)
+	for d := time.Second; d < time.Minute; d += time.Second {
+		aged(2*time.Second)(&table.Nodes[1], now+int64(d))
+		r.Judge(table, now+int64(d))
+	}
+	if e, _ := r.Ejected(1); e.Why != none {
+		t.Errorf("a minute later: %v", e.Why)
+	}
+}
+
+// A replica with a steady lag of 60 of 100 that did not answer for a second comes back:
+// it never passed a bound.
+func TestFailingReturnsWithSteadyLag(t *testing.T) {
+	t.Parallel()
+	table := healthy(3)
+	r := router(hold(table), 3)
+	r.cfg.LongestLag, r.cfg.MostLag = time.Hour, 100
+	now := mono.Now()
+	table.Nodes[0].Applied = tidegate.At(1000)
+	for i := range table.Nodes {
+		table.Nodes[i].Current = now
+	}
+	table.Nodes[2].Applied = tidegate.At(1000)
+	set := func(d time.Duration, f func(*freshness.Node, int64)) {
+		f(&table.Nodes[1], now+int64(d))
+		table.Nodes[1].Applied = tidegate.At(940)
+		r.Judge(table, now+int64(d))
+	}
+	set(0, aged(0))
+	set(time.Second, failed(time.Second))
+	for d := 2 * time.Second; d < time.Minute; d += time.Second {
+		set(d, aged(0))
+	}
+	if e, _ := r.Ejected(1); e.Why != none {
+		t.Errorf("a minute later: %v", e.Why)
+	}
+}

@@ -54,7 +54,13 @@ func (r *Router) turn(ctx context.Context, tk *Ticket, reason tidegate.Reason, c
 	}
 	r.stats.Queued.Add(1)
 	limit := clip(ctx, r.cfg.FallbackWait)
-	defer func() { tk.queued += mono.Now() - p.since }()
+	defer func() {
+		queued := mono.Now() - p.since
+		tk.queued += queued
+		if w.start != 0 {
+			w.start += queued // it is no part of the wait
+		}
+	}()
 	for {
 		t := r.facts.Table()
 		over = causal && r.qualifies(tk, t) || tk.Class.Need() == tidegate.NeedRelaxed && r.keepsBudget(tk, t)
@@ -88,7 +94,8 @@ func (r *Router) turn(ctx context.Context, tk *Ticket, reason tidegate.Reason, c
 // the same, because its class takes a stale answer rather than none.
 func (r *Router) serveShed(tk *Ticket) bool {
 	r.stats.Shed.Add(1)
-	return tk.Class.OnBreach() == tidegate.BreachStaleWhenShed && r.serveStale(tk, r.facts.Table())
+	// A read that replicas cannot serve, or have failed, does not go there again.
+	return !tk.pinned && tk.Class.OnBreach() == tidegate.BreachStaleWhenShed && r.serveStale(tk, r.facts.Table())
 }
 
 // gotSlot notes that the read has a slot. It is used from when the read is on the
@@ -112,6 +119,13 @@ func (r *Router) Working() (began int64) {
 		r.fallbacks.begins(now)
 	}
 	return now
+}
+
+// Unworked notes that it has not reached the primary, or was not answered.
+func (r *Router) Unworked() {
+	if r.fallbacks != nil {
+		r.fallbacks.unbegins()
+	}
 }
 
 // Worked notes that it is over, however it ended.

@@ -431,3 +431,23 @@ func TestNobodyFallsBackAlone(t *testing.T) {
 		}
 	})
 }
+
+// A read that a replica cannot serve is not served by it when it is shed.
+func TestPinnedIsNotServedStale(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 2, func(c *cluster) {
+		bounded(c, 1)
+		holder := &Ticket{Ledger: session(200)}
+		c.begin(c.t.Context(), holder, outcome{0, tidegate.ReasonBehind, false, 0})
+		tk := &Ticket{Class: tidegate.Relaxed("r", "test", tidegate.Within(time.Hour), tidegate.StaleWhenShed())}
+		if err := c.router.Begin(c.t.Context(), tk); err != nil || tk.Node != 1 {
+			t.Fatal(err, tk.Node)
+		}
+		c.router.FailToPrimary(tk, tidegate.RetryNotReplayed)
+		if err := c.router.Begin(c.t.Context(), tk); err == nil && tk.Node == 1 {
+			t.Errorf("it goes back to node %d, stale %v", tk.Node, tk.stale)
+		}
+		c.router.Done(tk, mono.Now())
+		c.router.Done(holder, mono.Now())
+	})
+}

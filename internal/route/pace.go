@@ -116,10 +116,12 @@ func (r *Router) JudgePaces(t *freshness.Table, now int64) (changed []int) {
 		if !t.Nodes[i].Usable {
 			continue
 		}
-		since := now - paceAge
+		age := paceAge
 		if slow&bit != 0 {
-			since = max(now-scoutAge, r.ejection.states[i].slowSince)
+			age = scoutAge
 		}
+		// What was read before it became slow, or quick, says nothing of now.
+		since := max(now-age, r.ejection.states[i].slowSince)
 		reads[i] = p.nodes[i].recent(since)
 		if slow&bit == 0 && len(reads[i]) >= paceEnough && (best == freshness.NoNode || median(reads[i]) < median(reads[best])) {
 			best = i
@@ -129,7 +131,7 @@ func (r *Router) JudgePaces(t *freshness.Table, now int64) (changed []int) {
 		bit := uint64(1) << uint(i)
 		was := slow&bit != 0
 		s := &r.ejection.states[i]
-		is := was && t.Nodes[i].Usable && r.stillSlow(reads[i], best, &reads, now-s.slowSince < s.slowFor) ||
+		is := was && (!t.Nodes[i].Usable || r.stillSlow(reads[i], best, &reads, now-s.slowSince < s.slowFor)) ||
 			!was && best != freshness.NoNode && i != best && isSlow(reads[i], reads[best])
 		if is == was {
 			continue

@@ -266,3 +266,31 @@ func TestSlowReplicaIsTriedLessAndLess(t *testing.T) {
 		}
 	})
 }
+
+// What a replica took before it became slow does not make it slow again.
+func TestQuickStaysQuick(t *testing.T) {
+	t.Parallel()
+	table := healthy(3)
+	r := router(hold(table), 3)
+	now := mono.Now() + int64(time.Hour)
+	for i := range 32 {
+		r.paces.nodes[1].took(int64(ms), now+int64(i))
+		r.paces.nodes[2].took(int64(30*ms), now+int64(i))
+	}
+	now += int64(time.Second)
+	if r.JudgePaces(table, now); r.slows.Load() != 1<<2 {
+		t.Fatal("not slow")
+	}
+	changes := 0
+	for range 40 { // 4 s, a scout each 200 ms, all quick
+		now += int64(100 * ms)
+		r.paces.nodes[1].took(int64(ms), now)
+		if now/int64(100*ms)%2 == 0 {
+			r.paces.nodes[2].took(int64(ms), now)
+		}
+		changes += len(r.JudgePaces(table, now))
+	}
+	if changes != 1 || r.slows.Load() != 0 {
+		t.Errorf("%d changes, slow %b, slowFor %v", changes, r.slows.Load(), time.Duration(r.ejection.states[2].slowFor))
+	}
+}

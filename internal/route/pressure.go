@@ -176,6 +176,15 @@ func (l *limiter) begins(now int64) {
 	l.round.begun++
 }
 
+// unbegins takes back that work has begun.
+func (l *limiter) unbegins() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.round.begun > 0 {
+		l.round.begun--
+	}
+}
+
 // ends takes in that the primary has answered work that was sent at began.
 func (l *limiter) ends(began, now int64) {
 	l.mu.Lock()

@@ -13,7 +13,7 @@ const replicaTries = 2
 // the node's; the next [Router.Begin] may go there again. sent tells that the statement
 // may have reached the node. A cause that is none counts as RetryConnection.
 func (r *Router) Retry(tk *Ticket, cause tidegate.RetryCause, sent bool) {
-	tk.timed = 0 // how long a failure took says nothing of answers
+	r.disregard(tk)
 	if sent {
 		r.Done(tk, mono.Now())
 	} else {
@@ -33,10 +33,20 @@ func (r *Router) Failed(tk *Ticket, cause tidegate.RetryCause, sent bool) {
 // FailToPrimary ends an attempt that a replica cannot serve; the next [Router.Begin] goes
 // to the primary.
 func (r *Router) FailToPrimary(tk *Ticket, cause tidegate.RetryCause) {
-	tk.timed = 0
+	r.disregard(tk)
 	r.Done(tk, mono.Now())
 	r.retried(tk, cause)
 	tk.pinned = true
+}
+
+// disregard makes nothing be learned from how long the attempt takes: a failure says
+// nothing of answers.
+func (r *Router) disregard(tk *Ticket) {
+	tk.timed = 0
+	if tk.belongs != 0 {
+		tk.belongs = 0
+		r.Unworked()
+	}
 }
 
 // leave takes the node off the read's list. It does so for this read only: whether a node

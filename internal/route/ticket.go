@@ -193,6 +193,7 @@ func (r *Router) Told(tk *Ticket) {
 
 // Undo ends a read that was never sent.
 func (r *Router) Undo(tk *Ticket) {
+	r.disregard(tk)
 	r.uncount(tk)
 	if tk.noted {
 		tk.noted = false
