@@ -12,7 +12,7 @@ import (
 const (
 	// paceEvery is of how many reads one is timed: looking at the clock is a good part
 	// of what a decision costs.
-	paceEvery = 4
+	paceEvery = 8
 	// paceReads is how many are remembered of each node, paceEnough how many it takes to
 	// judge by, and paceAge for how long they count.
 	paceReads  = 32

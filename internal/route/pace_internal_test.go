@@ -239,32 +239,29 @@ func TestReportsAreNotTimed(t *testing.T) {
 	})
 }
 
-// A replica that stays slow, and that nobody tries because all sessions read elsewhere, is
-// tried again and again, and less and less often.
+// A replica that turns out to be slow each time that it is tried is tried less and less
+// often, and as often as before when it has been quick for a while.
 func TestSlowReplicaIsTriedLessAndLess(t *testing.T) {
 	t.Parallel()
-	inBubble(t, 3, func(c *cluster) {
-		c.answering = true
-		p := &paced{cluster: c, takes: []time.Duration{ms, ms, 30 * ms}}
-		r := rand.New(rand.NewPCG(3, 4))
-		sessions := make([]*ledger.Ledger, 50)
-		for i := range sessions {
-			sessions[i] = ledger.New("main", uint64(i+1), nil)
-			sessions[i].Reached(epoch, tidegate.At(90))
+	var s ejected
+	now := int64(time.Hour)
+	again := func(after, want int64) {
+		t.Helper()
+		now += after
+		s.slowAgain(now)
+		if s.slowFor != want {
+			t.Errorf("it is tried after %v, want %v", time.Duration(s.slowFor), time.Duration(want))
 		}
-		p.run(r, sessions, 200, 10*time.Second)
-		times := 0
-		for range 10 { // minutes
-			before := c.router.ejection.states[2].slowSince
-			p.run(r, sessions, 200, time.Minute)
-			if c.router.ejection.states[2].slowSince != before {
-				times++
-			}
-		}
-		if was := c.router.ejection.states[2].slowFor; was < 4*paceAge || times == 0 {
-			t.Errorf("it is tried after %v, and was in %d of 10 minutes", time.Duration(was), times)
-		}
-	})
+		now += s.slowFor
+		s.slowSince = now // quick
+	}
+	again(0, paceAge)
+	again(paceAge, 2*paceAge)
+	again(againWithin-1, 4*paceAge)
+	again(1, 8*paceAge)
+	again(1, longestSlow)
+	again(1, longestSlow)
+	again(againWithin, paceAge)
 }
 
 // What a replica took before it became slow does not make it slow again.
