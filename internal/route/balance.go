@@ -18,6 +18,9 @@ const (
 	// moveEvery is of how many reads on a heavy node one leaves with its session, if
 	// another one has what it needs at once.
 	moveEvery = 32
+	// balanceFor is for how long sessions move when a replica has come back, or is new.
+	// Without an end a lone busy session would go to and fro.
+	balanceFor = int64(time.Minute)
 )
 
 // balance gives a replica that has come back, or is new, its part of the sessions.
@@ -26,7 +29,10 @@ const (
 type balance struct {
 	mu   sync.Mutex
 	next int64
-	seen [MaxNodes]uint64 // up to where each node's reads are counted
+	// peers were there the last time; until is when the newest of them has had its time.
+	peers uint64
+	until int64
+	seen  [MaxNodes]uint64 // up to where each node's reads are counted
 }
 
 // peers returns the replicas that reads choose among, as a bit set: those of the own
@@ -43,10 +49,14 @@ func (r *Router) Balance(t *freshness.Table, now int64) {
 	b := &r.balance
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	local := r.peers(t)
+	if local&^b.peers != 0 && b.next != 0 {
+		b.until = now + balanceFor
+	}
+	b.peers = local
 	if now < b.next {
 		return
 	}
-	local := r.peers(t)
 	var reads [MaxNodes]uint64
 	var all uint64
 	var weights int64
@@ -64,7 +74,7 @@ func (r *Router) Balance(t *freshness.Table, now int64) {
 	b.next = now + balanceEvery
 	for i := range t.Nodes {
 		fair := float64(all) * float64(r.slots[i].weight.Load()) / float64(weights)
-		setBit(&r.heavy, 1<<uint(i), local>>uint(i)&1 != 0 && float64(reads[i]) > heavyTimes*fair)
+		setBit(&r.heavy, 1<<uint(i), now < b.until && local>>uint(i)&1 != 0 && float64(reads[i]) > heavyTimes*fair)
 		b.seen[i] = r.slots[i].flying.all()
 	}
 }

@@ -22,6 +22,7 @@ func (c *cluster) settle(n int) []*ledger.Ledger {
 		c.begin(c.t.Context(), tk, outcome{1, tidegate.ReasonCovered, false, 0})
 		c.router.Done(tk, mono.Now())
 	}
+	c.share(all, 400, time.Second)
 	c.say(func(_ []freshness.Observation, fails []error) { fails[2] = nil })
 	time.Sleep(2 * time.Hour) // a look that nobody asks for
 	c.look(1, 2)
@@ -99,8 +100,12 @@ func TestNobodyMoves(t *testing.T) {
 				c.router.Set(i, n)
 			}
 		}},
-		"quiet": {15, func(*cluster) {}},
-		"slow":  {400, func(c *cluster) { c.router.slows.Store(1 << 2) }},
+		"quiet": {15, func(c *cluster) {
+			for i := range c.router.balance.seen { // as it has been for a while
+				c.router.balance.seen[i] = c.router.slots[i].flying.all()
+			}
+		}},
+		"slow": {400, func(c *cluster) { c.router.slows.Store(1 << 2) }},
 	} {
 		inBubble(t, 3, func(c *cluster) {
 			sessions := c.settle(16)
@@ -138,6 +143,24 @@ func TestNobodyMovesFar(t *testing.T) {
 		}
 		if c.router.heavy.Load() == 0 {
 			t.Error("replica 1 has not more than its part")
+		}
+	})
+}
+
+// A lone busy session, whose replica has all reads, stays.
+func TestLoneSessionStays(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 3, func(c *cluster) {
+		l := ledger.New("main", 1, nil)
+		l.Reached(epoch, tidegate.At(90))
+		first := &Ticket{Ledger: l}
+		if err := c.router.Begin(c.t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		c.router.Done(first, mono.Now())
+		all := c.share([]*ledger.Ledger{l}, 400, 10*time.Second)
+		if all != 0 && all != 1 {
+			t.Errorf("%.2f of its reads are on another replica than the rest", all)
 		}
 	})
 }

@@ -30,7 +30,8 @@ const (
 	// it finds out whether it still is. It is few enough for the 95th percentile.
 	scoutEvery = 50
 	// scoutAge is for how long a scout's read counts: half of them say that it is over.
-	scoutAge = paceAge / 2
+	scoutAge     = paceAge / 2
+	scoutsEnough = 4
 	// A replica that nobody tries is slow for paceAge, and if it turns out to be slow
 	// again within againWithin twice as long each time, up to longestSlow.
 	againWithin = 6 * paceAge
@@ -123,6 +124,9 @@ func (r *Router) JudgePaces(t *freshness.Table, now int64) (changed []int) {
 		// What was read before it became slow, or quick, says nothing of now.
 		since := max(now-age, r.ejection.states[i].slowSince)
 		reads[i] = p.nodes[i].recent(since)
+		if slow&bit != 0 && len(reads[i]) < scoutsEnough { // few go there
+			reads[i] = p.nodes[i].recent(max(now-paceAge, r.ejection.states[i].slowSince))
+		}
 		if slow&bit == 0 && len(reads[i]) >= paceEnough && (best == freshness.NoNode || median(reads[i]) < median(reads[best])) {
 			best = i
 		}
@@ -176,7 +180,7 @@ func (r *Router) stillSlow(reads []int64, best int, all *[MaxNodes][]int64, untr
 	if best == freshness.NoNode {
 		return false
 	}
-	if len(reads) < paceEnough/3 {
+	if len(reads) < scoutsEnough {
 		return untried
 	}
 	a, b := median(reads), median(all[best])
