@@ -119,8 +119,9 @@ type Stats struct {
 	// Predicted counts causal reads that went to the primary at once because every
 	// replica was expected to need longer than they may wait. They are Fallbacks too.
 	Predicted uint64
-	// Queued counts reads that waited for room on the primary, Shed those of them that
-	// got none: they failed with an OverloadedError, or are among Stale.
+	// Queued counts reads that waited for room on the primary. Shed counts those that got
+	// none, and reads of classes with ShedFirst that were not to have any: they failed with
+	// an OverloadedError, or are among Stale.
 	Queued, Shed uint64
 	// Stale counts relaxed reads that were answered beyond their budget, as their class
 	// allows.

@@ -26,7 +26,7 @@
 //	tidegate_reads_sessionless_total{cluster}             causal reads without a session: a forgotten middleware
 //	tidegate_writes_sessionless_total{cluster}            writes without one (of the watched database)
 //	tidegate_reads_refused_total{cluster}                 failed, because nothing could be proven
-//	tidegate_reads_shed_total{cluster}                    failed, because the primary had no room for them
+//	tidegate_reads_shed_total{cluster}                    failed, because the primary had no room for them, or their class goes without it while many want it
 //	tidegate_reads_stale_total{cluster}                   answered beyond their budget, as their class allows
 //	tidegate_read_queue_seconds{cluster,role}             how long reads queued for room on the primary
 //	tidegate_reads_history_changed_total{cluster}         whose session's history could not be judged
@@ -73,7 +73,7 @@
 //
 // Of each change, and of the watched database at the time of the scrape:
 //
-//	tidegate_changes_total{cluster, kind}                 role changes, restarts, failovers, nodes added and removed
+//	tidegate_changes_total{cluster, kind}                 role changes, restarts, failovers, nodes added, removed, left out, slow; see tidegate.ChangeKind
 //	tidegate_node_up{cluster, node}                       1 when the newest probe was answered
 //	tidegate_node_usable{cluster, node}                   1 when this replica answers and is of the cluster's history
 //	tidegate_node_role{cluster, node, role}               1 for the role that the node has

@@ -134,8 +134,8 @@ type Stats struct {
 	// expected to need longer; Shadowed and ShadowReplica the reads under
 	// tidegate.RolloutShadow and those of them that a replica would have answered.
 	Predicted, Shadowed, ShadowReplica atomic.Uint64
-	// Queued counts reads that waited for room on the primary, Shed those of them that
-	// got none, Stale relaxed reads that were answered beyond their budget.
+	// Queued counts reads that waited for room on the primary, Shed those that got none or
+	// were not to have any, Stale relaxed reads that were answered beyond their budget.
 	Queued, Shed, Stale atomic.Uint64
 	// Retries counts attempts after which a read began again, by what had failed them.
 	Retries [tidegate.RetryCauses]atomic.Uint64
