@@ -88,7 +88,8 @@ func TestResponsesInAnyOrder(t *testing.T) {
 					}
 				}
 				t.Logf("%d of %d writes were missed", missed, len(orders))
-				if missed != c.missed {
+				// On a busy machine the control is lucky now and then.
+				if missed > c.missed || c.missed > 0 && missed == 0 {
 					t.Errorf("%d of %d writes were missed, not %d", missed, len(orders), c.missed)
 				}
 			})
