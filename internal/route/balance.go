@@ -54,6 +54,9 @@ func (r *Router) Balance(t *freshness.Table, now int64) {
 		b.until = now + balanceFor
 	}
 	b.peers = local
+	if now >= b.until && r.heavy.Load() != 0 {
+		r.heavy.Store(0) // also where too little is read to count anew
+	}
 	if now < b.next {
 		return
 	}
