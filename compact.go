@@ -47,7 +47,7 @@ func (t Token) fits() bool {
 // size is the length of the binary form.
 func (t Token) size() int {
 	n := headBytes
-	var b [256]byte // more than a mark has
+	var b [320]byte // more than a mark has
 	for _, m := range t.marks {
 		n += len(m.bounded().append(b[:0]))
 	}
@@ -65,7 +65,7 @@ func compact(marks []Mark, cluster string) Mark {
 		if m.Cluster != cluster {
 			continue
 		}
-		birth := m.Primary
+		birth := JoinBirth(m.Primary, m.Volatile)
 		if len(m.Pending) > 0 || !first && m.Epoch != c.Epoch {
 			birth = noPrimary
 		}

@@ -19,7 +19,7 @@ func (t Token) Same(u Token) bool {
 
 func (m Mark) same(n Mark) bool {
 	return m.Position == n.Position && m.Shown == n.Shown && m.CatchUp == n.CatchUp && m.Primary == n.Primary &&
-		m.Patient == n.Patient && sameSet(m.Seen, n.Seen) && sameSet(m.Pending, n.Pending)
+		m.Patient == n.Patient && m.Volatile == n.Volatile && sameSet(m.Seen, n.Seen) && sameSet(m.Pending, n.Pending)
 }
 
 // sameSet compares lists that repeat nothing.

@@ -27,8 +27,8 @@ const (
 	ReasonNoReplica
 	// ReasonBehind: no replica qualified within the wait.
 	ReasonBehind
-	// ReasonHistoryChanged: what the session must see belongs to a history, or to
-	// a life of the primary, that cannot be judged any more. The answer is not
+	// ReasonHistoryChanged: what the session must see is not a part of the cluster's
+	// history, or nobody can say; Decision.Verdict tells. The answer is not
 	// proven, and the session goes on from the primary's position after it.
 	ReasonHistoryChanged
 	// ReasonReplicaFailed: replicas failed before the first row.
@@ -88,6 +88,9 @@ type Decision struct {
 	// Stale tells that the answer may be older than the class's budget, as the class
 	// allows; see [ServeStale] and [StaleWhenShed].
 	Stale bool
+	// Verdict says what has become of what the session must see, with ReasonHistoryChanged,
+	// or where a read was refused for it.
+	Verdict Verdict
 	// Queued is the time spent waiting for room on the primary.
 	Queued time.Duration
 	// Retries counts the attempts before this one; RetryCause says why the last of them
@@ -109,6 +112,9 @@ func (d Decision) String() string {
 		where = d.Role.String() + " " + d.Node
 	}
 	fmt.Fprintf(&b, "%s read of %s: %s (%s)", d.Class, d.Cluster, where, d.Reason)
+	if d.Verdict != VerdictNone {
+		fmt.Fprintf(&b, ", what it must see is %s", d.Verdict)
+	}
 	if !d.Required.IsZero() {
 		fmt.Fprintf(&b, ", required %v, had %v", d.Required, d.Observed)
 	}

@@ -28,6 +28,9 @@ var (
 	// ErrNotKept means that a session's store alone is not enough to keep what it requires.
 	ErrNotKept = errors.New("tidegate: the session is not safely kept; let its token go out with the answer")
 
+	// ErrForeign means that the session must see what is not the cluster's.
+	ErrForeign = errors.New("tidegate: the session's token is of another database system, or ahead of this one's history")
+
 	// ErrToken is wrapped by every error about a token that was presented.
 	ErrToken = errors.New("tidegate: token refused; go on with a new session that catches up (Session.CatchUp)")
 	// ErrTokenMalformed means bytes that are no token of a version known here.
@@ -65,6 +68,28 @@ func (e *OverloadedError) Error() string {
 
 // Unwrap makes errors.Is see [ErrOverloaded].
 func (e *OverloadedError) Unwrap() error { return ErrOverloaded }
+
+// ForeignTokenError says that a session must see what belongs to another database system, or
+// what is further than the cluster's history goes, where [ForeignError] is the policy. It
+// wraps [ErrForeign].
+type ForeignTokenError struct {
+	// Cluster is the cluster's name.
+	Cluster string
+	// Verdict is VerdictForeign or VerdictAhead.
+	Verdict Verdict
+	// Required is the position that is asked for, in its own history.
+	Required Position
+	// Epoch is the cluster's history.
+	Epoch Epoch
+}
+
+// Error implements error.
+func (e *ForeignTokenError) Error() string {
+	return fmt.Sprintf("%v: cluster %s, required %v, %v in %v; take another token, or a new session", ErrForeign, e.Cluster, e.Required, e.Verdict, e.Epoch)
+}
+
+// Unwrap makes errors.Is see [ErrForeign].
+func (e *ForeignTokenError) Unwrap() error { return ErrForeign }
 
 // NotFreshError says what a read needed and what was there. It wraps
 // [ErrNotFresh], and [ErrNoPrimary] when the primary could not be used either.

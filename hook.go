@@ -115,6 +115,10 @@ const (
 	NodeSlow
 	// NodeQuick: it answers as others do again.
 	NodeQuick
+	// NodeFenced: the node answers and is not used, for the reason in Fence.
+	NodeFenced
+	// NodeUnfenced: nothing speaks against the node any more, or it does not answer.
+	NodeUnfenced
 )
 
 // EjectionReason says why a replica is left out.
@@ -146,7 +150,7 @@ func (r EjectionReason) String() string {
 var changeNames = [...]string{
 	"none", "node-added", "node-removed", "node-found", "node-failing", "node-answering", "role-changed", "node-restarted",
 	"history-changed", "primaries-conflict", "conflict-over", "rollout-changed", "node-ejected", "node-returned", "floor-raised", "floor-dropped",
-	"fallbacks-high", "fallbacks-normal", "node-slow", "node-quick",
+	"fallbacks-high", "fallbacks-normal", "node-slow", "node-quick", "node-fenced", "node-unfenced",
 }
 
 // String returns the kind as a word for logs and metrics.
@@ -180,6 +184,8 @@ type Change struct {
 	Took time.Duration
 	// Ejection says why the node is left out, with NodeEjected.
 	Ejection EjectionReason
+	// Fence says why the node is not used, with NodeFenced.
+	Fence Fence
 	// Err says why, with NodeFailing.
 	Err error
 }

@@ -29,6 +29,8 @@ func TestChangeKindString(t *testing.T) {
 		tidegate.FallbacksNormal:   "fallbacks-normal",
 		tidegate.NodeSlow:          "node-slow",
 		tidegate.NodeQuick:         "node-quick",
+		tidegate.NodeFenced:        "node-fenced",
+		tidegate.NodeUnfenced:      "node-unfenced",
 		200:                        "change-200",
 	} {
 		if got := kind.String(); got != want {
@@ -36,7 +38,7 @@ func TestChangeKindString(t *testing.T) {
 		}
 	}
 	// A kind that is added gets a name of its own, and an entry above.
-	if got, want := (tidegate.NodeQuick + 1).String(), "change-20"; got != want {
+	if got, want := (tidegate.NodeUnfenced + 1).String(), "change-22"; got != want {
 		t.Errorf("the kind after the last one is %q, want %q", got, want)
 	}
 }

@@ -39,6 +39,10 @@ type Mark struct {
 	// Primary is the primary's incarnation when CatchUp was born; zero when it
 	// was not known then.
 	Primary Incarnation
+	// Volatile is the primary's life in which Position was handed out before it was
+	// durable there: when that life ends, what Position stands for can be gone, while the
+	// history grows past its number again. Zero means that Position was durable.
+	Volatile Incarnation
 	// Pending lists server processes whose transaction may still commit: CatchUp
 	// stays open until they are known to be gone.
 	Pending []uint64
@@ -63,6 +67,7 @@ func (m *Mark) merge(n Mark) {
 	m.Seen = union(m.Seen, n.Seen)
 	m.Pending = union(m.Pending, n.Pending)
 	m.Patient = m.Patient || n.Patient
+	m.Volatile = JoinBirth(m.Volatile, n.Volatile)
 	if n.CatchUp {
 		m.Primary = JoinBirth(m.Primary, n.Primary)
 		m.CatchUp = true
@@ -85,9 +90,10 @@ func union[E comparable](a, b []E) []E {
 // noPrimary is a birth that no primary matches.
 const noPrimary = ^Incarnation(0)
 
-// JoinBirth joins the births of two catch-ups of one epoch. Two different
-// primary lives mean that at least one of them is over, and with it possibly
-// what it had acknowledged: no look at either settles both.
+// JoinBirth joins the primary's lives under which two duties of one epoch, or two
+// positions that were not durable, arose; zero is none. Two different ones mean that at
+// least one of them is over, and with it possibly what it had acknowledged: no look at
+// either settles both.
 func JoinBirth(a, b Incarnation) Incarnation {
 	switch {
 	case a == 0 || a == b:

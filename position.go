@@ -74,10 +74,37 @@ type Epoch struct {
 	// Line is the branch of that system's history; for PostgreSQL the
 	// timeline. Zero means that it could not be learnt.
 	Line uint64
+	// Fork is the number of the position at which Line left the line before it. Two
+	// servers that are promoted apart can give their lines one number. Zero means that it
+	// is not known, or that nothing was before.
+	Fork uint64
+	// Origin names the server whose promotion began Line, in the life in which it was
+	// promoted: two can be promoted at one position. Zero means that it is not known.
+	Origin uint64
 }
 
-// Known reports whether both parts of the epoch are known.
+// Known reports whether System and Line are known.
 func (e Epoch) Known() bool { return e.System != 0 && e.Line != 0 }
+
+// Same reports whether nothing that is known of e and o tells them apart. Unlike ==
+// it lets a Fork or an Origin that only one of them knows pass; unlike == it is not
+// transitive. An unknown epoch is the same as none.
+func (e Epoch) Same(o Epoch) bool {
+	return e.Known() && e.System == o.System && e.Line == o.Line &&
+		(e.Fork == o.Fork || e.Fork == 0 || o.Fork == 0) && (e.Origin == o.Origin || e.Origin == 0 || o.Origin == 0)
+}
+
+// String returns the line and what tells it from others of its number, for logs.
+func (e Epoch) String() string {
+	if !e.Known() {
+		return "unknown"
+	}
+	s := "line " + strconv.FormatUint(e.Line, 10)
+	if e.Fork != 0 {
+		s += " from " + strconv.FormatUint(e.Fork, 10)
+	}
+	return s
+}
 
 // Incarnation identifies one uninterrupted life of one server: what a server
 // shows can go back only from one incarnation to the next. Zero is unknown.

@@ -82,7 +82,8 @@ const (
 	flagCatchUp
 	flagPrimary
 	flagPatient
-	flagsKnown = flagStrict | flagShownStrict | flagShown | flagCatchUp | flagPrimary | flagPatient
+	flagVolatile
+	flagBranch
 )
 
 // restFollows is set in the number of marks of a token with a rest.
@@ -136,17 +137,26 @@ func (m Mark) append(b []byte) []byte {
 	set(m.CatchUp, flagCatchUp)
 	set(m.Primary != 0, flagPrimary)
 	set(m.Patient, flagPatient)
+	set(m.Volatile != 0, flagVolatile)
+	set(m.Epoch.Fork != 0 || m.Epoch.Origin != 0, flagBranch)
 	b = append(b, byte(len(m.Cluster)))
 	b = append(b, m.Cluster...)
 	b = append(b, flags)
 	b = binary.BigEndian.AppendUint64(b, m.Epoch.System)
 	b = binary.AppendUvarint(b, m.Epoch.Line)
+	if flags&flagBranch != 0 {
+		b = binary.AppendUvarint(b, m.Epoch.Fork)
+		b = binary.BigEndian.AppendUint64(b, m.Epoch.Origin)
+	}
 	b = binary.AppendUvarint(b, m.Position.n)
 	if flags&flagShown != 0 {
 		b = binary.AppendUvarint(b, m.Shown.n)
 	}
 	if flags&flagPrimary != 0 {
 		b = binary.BigEndian.AppendUint64(b, uint64(m.Primary))
+	}
+	if flags&flagVolatile != 0 {
+		b = binary.BigEndian.AppendUint64(b, uint64(m.Volatile))
 	}
 	b = append(b, byte(len(m.Seen)<<4|len(m.Pending)))
 	for _, id := range m.Seen {
@@ -237,10 +247,14 @@ func (r *reader) uvarint() uint64 {
 func (r *reader) mark() (m Mark) {
 	name := r.take(int(r.byte()))
 	flags := r.byte()
-	r.bad = r.bad || len(name) == 0 || len(name) > MaxClusterName || flags&^flagsKnown != 0
+	r.bad = r.bad || len(name) == 0 || len(name) > MaxClusterName
 	m.Cluster = string(name)
 	m.Epoch.System = r.uint64()
 	m.Epoch.Line = r.uvarint()
+	if flags&flagBranch != 0 {
+		m.Epoch.Fork, m.Epoch.Origin = r.uvarint(), r.uint64()
+		r.bad = r.bad || m.Epoch.Fork == 0 && m.Epoch.Origin == 0
+	}
 	m.Position = Position{r.uvarint(), flags&flagStrict != 0}
 	if flags&flagShown != 0 {
 		m.Shown = Position{r.uvarint(), flags&flagShownStrict != 0}
@@ -253,6 +267,10 @@ func (r *reader) mark() (m Mark) {
 	if flags&flagPrimary != 0 {
 		m.Primary = Incarnation(r.uint64())
 		r.bad = r.bad || m.Primary == 0 || !m.CatchUp
+	}
+	if flags&flagVolatile != 0 {
+		m.Volatile = Incarnation(r.uint64())
+		r.bad = r.bad || m.Volatile == 0
 	}
 	lens := r.byte()
 	seen, pending := int(lens>>4), int(lens&15)

@@ -153,7 +153,7 @@ func TestCommitBelongsToItsConnectionsLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.set(func(p *stub) { p.answer.Incarnation, p.answer.Epoch = 101, epoch(3) })
-		c.Committed(&w, p.born(), tidegate.At(100))
+		c.Committed(&w, p.born(), tidegate.At(100), true)
 		c.EndWrite(&w)
 		c.Suspect(0)
 		time.Sleep(time.Millisecond)

@@ -36,22 +36,39 @@ func stormy(seed uint64) plan   { return plan{seed: seed, steps: 4000, stormy: t
 func doubtful(seed uint64) plan { return plan{seed: seed, steps: 4000, doubtful: true} }
 func async(seed uint64) plan    { return plan{seed: seed, steps: 4000, async: true} }
 
+// asyncPlanOf has a primary that crashes and loses what it had acknowledged.
+func asyncPlanOf(seed uint64) plan { return plan{seed: seed, steps: 4000, async: true, rough: true} }
+
+// zealous promotes often, and little else goes wrong.
+func zealous(seed uint64) plan { return plan{seed: seed, steps: 3000, failover: true, apart: .2} }
+
+// rivals are promoted by many who know nothing of each other.
+func rivals(seed uint64) plan { return plan{seed: seed, steps: 3000, failover: true, apart: .9} }
+
 // Each number is what leaves a chance of about one in ten thousand that the runs
 // of other seeds would not notice. The comments say in how many of 60 they do:
 //
 //	TIDEGATE_SIM_COUNT=60 go test -run Broken -v ./engine
 var breakable = []broken{
-	without(rules.ConnOlderThanProbe, stormy, 8),                                                 // 50
-	without(rules.BoundProbeAfterRead, stormy, 16),                                               // 39
-	without(rules.IncarnationInSeen, stormy, 24),                                                 // 22
-	without(rules.SeenIsASet, calm, 5),                                                           // 56
-	without(rules.SeenKept, planOf, 4),                                                           // 60
-	without(rules.EveryClassLeavesSeen, planOf, 10),                                              // 42
-	without(rules.PrimaryReadBoundsItself, planOf, 4),                                            // 60
-	without(rules.PrimaryMustHaveShown, planOf, 6),                                               // 57
-	without(rules.CatchUpBirth, failoverPlanOf, 32),                                              // 27
-	without(rules.OpenCounts, planOf, 5),                                                         // 58
-	without(rules.EpochInMark, failoverPlanOf, 8),                                                // 56
+	without(rules.ConnOlderThanProbe, stormy, 8),      // 50
+	without(rules.BoundProbeAfterRead, stormy, 16),    // 39
+	without(rules.IncarnationInSeen, stormy, 24),      // 22
+	without(rules.SeenIsASet, calm, 5),                // 56
+	without(rules.SeenKept, planOf, 4),                // 60
+	without(rules.EveryClassLeavesSeen, planOf, 10),   // 42
+	without(rules.PrimaryReadBoundsItself, planOf, 4), // 60
+	without(rules.PrimaryMustHaveShown, planOf, 6),    // 57
+	without(rules.CatchUpBirth, failoverPlanOf, 32),   // 27
+	without(rules.OpenCounts, planOf, 5),              // 58
+	without(rules.EpochInMark, failoverPlanOf, 8),     // 56
+	without(rules.ForkVerdict, failoverPlanOf, 40),
+	without(rules.ForkInEpoch, rivals, 40),
+	without(rules.OriginInEpoch, rivals, 40),
+	without(rules.FenceDiverged, failoverPlanOf, 40),
+	without(rules.HigherLineWins, zealous, 40),
+	without(rules.SeenVerdict, zealous, 40),
+	without(rules.VolatileLife, asyncPlanOf, 40),
+	mistake("volatile-told", fake.Mistakes{SaysDurable: true}, asyncPlanOf, 40),
 	mistake("capture-after-commit", fake.Mistakes{CaptureBeforeCommit: true}, planOf, 6),         // 56
 	mistake("bound-covers-in-flight", fake.Mistakes{BoundIsApplied: true}, calm, 24),             // 21
 	mistake("pending-before-position", fake.Mistakes{PendingAfterPosition: true}, doubtful, 120), // 9

@@ -40,11 +40,18 @@ func TestCatchUpWantsALaterLook(t *testing.T) {
 // those too.
 func TestCatchUpCoversWhatIsNotDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, r, other := primaryStub(1, 100), replicaStub(2, 100), replicaStub(3, 130)
+		p, r, other := primaryStub(1, 100), replicaStub(2, 100), replicaStub(3, 100)
 		p.answer.Ceiling = tidegate.At(130)
 		c := core(t, engine.Config{}, p, r, other)
 		ctx, _ := sessionAt(t.Context())
 		tidegate.Wrote(ctx, "main")
+		rd := begin(ctx, t, c, tidegate.Causal)
+		if d := went(t, c, rd, "a", tidegate.ReasonBehind, true); d.Required != tidegate.At(130) {
+			t.Errorf("required %v, want the ceiling", d.Required)
+		}
+		c.End(rd)
+		p.at(130) // it is durable now, and has been sent
+		other.at(130)
 		if d := went(t, c, begin(ctx, t, c, tidegate.Causal), "c", tidegate.ReasonCovered, false); d.Required != tidegate.At(130) {
 			t.Errorf("required %v, want the ceiling", d.Required)
 		}
@@ -133,7 +140,7 @@ func TestChangedHistoryIsReportedUntilAnswered(t *testing.T) {
 		if !c.Admit(ctx, rd, p.born()) {
 			t.Fatal("refused")
 		}
-		c.At(rd, p.born(), tidegate.At(100))
+		c.At(rd, p.born(), tidegate.At(100), true)
 		c.End(rd)
 		for _, m := range s.Token().Marks() {
 			if m.Epoch != epoch(2) {

@@ -104,7 +104,7 @@ func (l *look) check() {
 	case l.decision.Unproven, l.tolds != l.r.tolds:
 		return // it says so, or a parallel read of the session has
 	case l.class.Need() == tidegate.NeedRelaxed:
-		if d, anyAge := l.class.Budget(); !anyAge && l.looks == 1 && !w.plan.failover {
+		if d, anyAge := l.class.Budget(); !anyAge && l.looks == 1 && !w.plan.failover && !(w.plan.async && w.n.Restarts > 0) {
 			l.shows("older than its budget", fmt.Sprintf("the primary showed it more than %v before the read began", d), w.cluster.Shown(l.began.Add(-d)))
 		}
 		return

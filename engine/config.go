@@ -20,6 +20,10 @@ type (
 	Observation = freshness.Observation
 	// Source is how one node is asked.
 	Source = freshness.Source
+	// Lineage is how a primary's history came about.
+	Lineage = freshness.Lineage
+	// Branch is a line before it.
+	Branch = freshness.Branch
 	// Prover is a Source that can prove what a primary shows.
 	Prover = freshness.Prover
 	// Snapshot describes what a primary shows.
@@ -67,6 +71,15 @@ type Config struct {
 	// long, once after each write, rather than put its session on the primary: up to half a
 	// second or 25 times as long, whichever is less, or five times as long if that is more.
 	Wait time.Duration
+	// PrimaryWait is how long a write, and a read that belongs on the primary, may wait for
+	// one while none is known, or none takes connections: during a failover. Zero means 1s;
+	// negative means not at all. The caller's deadline clips it. Nothing that was sent
+	// is sent again.
+	PrimaryWait time.Duration
+	// Foreign says what becomes of causal and strong reads whose session must see something of
+	// another database system, or that is ahead of the cluster's history: after a restore, or
+	// with a token from elsewhere. The zero value is [tidegate.ForeignPrimary].
+	Foreign tidegate.ForeignPolicy
 	// ProofWait is how long a read on the primary may wait for the proof that the
 	// primary shows what the session has seen. Zero means 1s. The caller's
 	// deadline clips it.
@@ -143,6 +156,7 @@ func (c Config) withDefaults() Config {
 	}
 	set(&c.Wait, 20*time.Millisecond)
 	set(&c.ProofWait, time.Second)
+	set(&c.PrimaryWait, time.Second)
 	set(&c.LongestLag, time.Hour)
 	set(&c.FallbackWait, 200*time.Millisecond)
 	set(&c.FallbackWindow, 10*time.Second)
@@ -200,6 +214,12 @@ func (c Config) validate() error {
 		if d.v < time.Millisecond || d.v > time.Hour {
 			return bad(d.field, "is %v; use 1ms to 1h", d.v)
 		}
+	}
+	if c.PrimaryWait > time.Hour {
+		return bad("PrimaryWait", "is %v; use at most 1h, or less than zero to fail at once", c.PrimaryWait)
+	}
+	if !c.Foreign.Valid() {
+		return bad("Foreign", "is %v; use ForeignPrimary, ForeignError or ForeignIgnore", c.Foreign)
 	}
 	if c.Wait > time.Hour {
 		return bad("Wait", "is %v; use at most 1h", c.Wait)

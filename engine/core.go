@@ -69,11 +69,14 @@ func New(cfg Config) (*Core, error) {
 	})
 	c.router = route.New(route.Config{Cluster: cfg.Cluster, Nodes: nodes, Zone: cfg.Zone, Wait: cfg.Wait, ProofWait: cfg.ProofWait,
 		LongestLag: cfg.LongestLag, MostLag: cfg.MostLag, Fallbacks: cfg.Fallbacks, FixedFallbacks: cfg.FixedFallbacks, FallbackWait: cfg.FallbackWait,
-		FallbackShare: cfg.FallbackShare, FallbackWindow: cfg.FallbackWindow, Unserved: c.warnUnserved}, c.watcher)
+		FallbackShare: cfg.FallbackShare, FallbackWindow: cfg.FallbackWindow, Foreign: cfg.Foreign, PrimaryWait: cfg.PrimaryWait, Unserved: c.warnUnserved}, c.watcher)
 	c.router.SetRollout(cfg.Rollout)
 	c.open = func(nonce uint64, marks []tidegate.Mark) tidegate.Ledger {
 		l := ledger.New(cfg.Cluster, nonce, nil)
 		l.Births(c.birth)
+		if cfg.Foreign == tidegate.ForeignIgnore {
+			l.IgnoreForeign()
+		}
 		l.Merge(marks)
 		return l
 	}

@@ -35,13 +35,10 @@ func (w *world) deeds() deeds {
 			if p := w.cluster.Primary(); p != nil {
 				p.Flush()
 			}
-		}})
+		}}, deed{.001, w.restart}) // which loses what was acknowledged and not flushed
 	}
 	if w.plan.rough {
-		d = append(d, deed{.0125, w.trouble})
-		if !w.plan.async { // its crash loses what was acknowledged
-			d = append(d, deed{.001, w.restart})
-		}
+		d = append(d, deed{.0125, w.trouble}, deed{.001, w.restart})
 	}
 	if w.plan.failover {
 		d = append(d, deed{.02, w.failover}, deed{.01, w.renew})

@@ -139,7 +139,7 @@ func TestWriteAsksForALook(t *testing.T) {
 			}
 			p.at(110)
 			r.at(110)
-			c.Committed(&w, p.born(), tidegate.At(110))
+			c.Committed(&w, p.born(), tidegate.At(110), true)
 			c.EndWrite(&w)
 			time.Sleep(10 * time.Microsecond)
 		}

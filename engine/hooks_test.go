@@ -243,14 +243,20 @@ func TestHookChanged(t *testing.T) {
 		expect("new life", tidegate.Change{Kind: tidegate.NodeRestarted, Node: "b", Role: replica, Before: replica})
 		r.set(func(s *stub) { s.answer.Role, s.answer.Epoch, s.answer.Ceiling = primary, epoch(2), tidegate.At(200) })
 		expect("promotion", tidegate.Change{Kind: tidegate.RoleChanged, Node: "b", Role: primary, Before: replica},
+			tidegate.Change{Kind: tidegate.NodeFenced, Node: "a", Role: primary, Before: primary, Fence: tidegate.FenceDeposed},
 			tidegate.Change{Kind: tidegate.HistoryChanged, Epoch: epoch(2), EpochBefore: epoch(1)})
 		p.set(func(s *stub) { s.answer.Epoch = epoch(2) })
-		expect("two primaries", tidegate.Change{Kind: tidegate.PrimariesConflict, Epoch: epoch(2)})
+		expect("two primaries", tidegate.Change{Kind: tidegate.NodeFenced, Node: "a", Role: primary, Before: primary, Fence: tidegate.FenceConflict},
+			tidegate.Change{Kind: tidegate.NodeFenced, Node: "b", Role: primary, Before: primary, Fence: tidegate.FenceConflict},
+			tidegate.Change{Kind: tidegate.PrimariesConflict, Epoch: epoch(2)})
 		p.set(func(s *stub) {
 			s.answer.Role, s.answer.Ceiling, s.answer.Incarnation = replica, tidegate.Position{}, 150
+			s.answer.Applied, s.answer.Bound = tidegate.At(100), tidegate.At(100)
 		})
 		expect("one demoted, after a restart", tidegate.Change{Kind: tidegate.RoleChanged, Node: "a", Role: replica, Before: primary},
-			tidegate.Change{Kind: tidegate.NodeRestarted, Node: "a", Role: replica, Before: primary}, tidegate.Change{Kind: tidegate.ConflictOver, Epoch: epoch(2)})
+			tidegate.Change{Kind: tidegate.NodeRestarted, Node: "a", Role: replica, Before: primary},
+			tidegate.Change{Kind: tidegate.NodeUnfenced, Node: "a", Role: replica, Before: primary},
+			tidegate.Change{Kind: tidegate.NodeUnfenced, Node: "b", Role: primary, Before: primary}, tidegate.Change{Kind: tidegate.ConflictOver, Epoch: epoch(2)})
 		c.SetRollout(tidegate.RolloutOff)
 		expect("rollout", tidegate.Change{Kind: tidegate.RolloutChanged, Rollout: tidegate.RolloutOff})
 		third := replicaStub(3, 100)

@@ -121,7 +121,7 @@ func (s *swimmer) write() {
 			s.t.Fatal(err)
 		}
 		time.Sleep(300 * time.Microsecond)
-		s.core.Committed(&w, s.shores[0].born(), s.shores[0].tide.commit())
+		s.core.Committed(&w, s.shores[0].born(), s.shores[0].tide.commit(), true)
 		s.core.EndWrite(&w)
 	})
 }
@@ -144,7 +144,7 @@ func (s *swimmer) read(class tidegate.Class) {
 			}
 		}
 		if rd.Primary() {
-			s.core.At(rd, born, s.shores[0].tide.ago(0))
+			s.core.At(rd, born, s.shores[0].tide.ago(0), true)
 		}
 		s.core.End(rd)
 	})

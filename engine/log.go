@@ -33,11 +33,15 @@ func logChange(logger *slog.Logger, c tidegate.Change) {
 	case tidegate.NodeRestarted:
 		log.Warn("node began a new life: what it showed before proves nothing", "role", c.Role)
 	case tidegate.HistoryChanged:
-		log.Warn("history changed", "system", c.Epoch.System, "line", c.Epoch.Line, "before", c.EpochBefore.Line)
+		log.Warn("history changed", "system", c.Epoch.System, "now", c.Epoch, "before", c.EpochBefore)
 	case tidegate.PrimariesConflict:
 		log.Error("more than one primary of the same line in sight: writes are refused; stop the wrong one")
 	case tidegate.ConflictOver:
 		log.Info("one primary again")
+	case tidegate.NodeFenced:
+		log.Warn("node is not used", "why", c.Fence, "role", c.Role)
+	case tidegate.NodeUnfenced:
+		log.Info("nothing speaks against the node any more", "role", c.Role)
 	case tidegate.NodeEjected:
 		log.Warn("reads leave the node out", "reason", c.Ejection)
 	case tidegate.NodeReturned:

@@ -72,10 +72,11 @@ func TestChangesAreLogged(t *testing.T) {
 		r.set(func(s *stub) {
 			s.answer.Role, s.answer.Epoch, s.answer.Ceiling = tidegate.RolePrimary, epoch(2), tidegate.At(200)
 		})
-		expect("promotion", "WARN role changed b", "WARN history changed ")
+		expect("promotion", "WARN role changed b", "WARN history changed ", "WARN node is not used a")
 		p.set(func(s *stub) { s.answer.Epoch = epoch(2) })
-		expect("two primaries", "ERROR more than one primary of the same line in sight: writes are refused; stop the wrong one ")
+		expect("two primaries", "ERROR more than one primary of the same line in sight: writes are refused; stop the wrong one ", "WARN node is not used a", "WARN node is not used b")
 		p.set(func(s *stub) { s.err = errors.New("stopped") })
-		expect("one stopped", "WARN node does not answer probes a", "INFO one primary again ")
+		expect("one stopped", "WARN node does not answer probes a", "INFO one primary again ",
+			"INFO nothing speaks against the node any more a", "INFO nothing speaks against the node any more b")
 	})
 }

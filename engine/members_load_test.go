@@ -41,7 +41,7 @@ func TestSetNodesUnderLoad(t *testing.T) {
 								t.Errorf("a write: %v", err)
 								return
 							}
-							c.Committed(&w, stubs[0].born(), tidegate.At(100))
+							c.Committed(&w, stubs[0].born(), tidegate.At(100), true)
 							c.EndWrite(&w)
 						}
 						class := []tidegate.Class{tidegate.Causal, tidegate.Causal, relaxedAny, strong}[r.IntN(4)]

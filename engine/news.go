@@ -29,6 +29,7 @@ type nodeState struct {
 	role        tidegate.Role
 	incarnation tidegate.Incarnation
 	failing     bool
+	fence       tidegate.Fence
 }
 
 func (n *news) open(cfg *Config) {
@@ -81,6 +82,7 @@ func (c *Core) probed(r freshness.Result) {
 		return // taken away a moment ago
 	}
 	n.node(r.Node, m.Name, r.Table)
+	c.fenced(r.Node, r.Table)
 	for _, i := range c.router.Judge(r.Table, mono.Now()) {
 		c.judged(i)
 	}
@@ -103,6 +105,16 @@ func (c *Core) probed(r freshness.Result) {
 	}
 	for _, f := range n.probing {
 		f(p)
+	}
+}
+
+// fenced tells of the other nodes what a look at this one has changed: whether they are
+// fenced depends on all of them. n.mu is held.
+func (c *Core) fenced(looked int, t *freshness.Table) {
+	for i := range t.Nodes {
+		if m := c.members.get(i); i != looked && m != nil && t.Nodes[i].Fence != c.news.last[i].fence {
+			c.news.node(i, m.Name, t)
+		}
 	}
 }
 
@@ -149,7 +161,7 @@ func (n *news) history(t *freshness.Table) {
 	if t.Epoch != n.epoch {
 		before := n.epoch
 		n.epoch = t.Epoch
-		if before.Known() {
+		if before.Known() && !before.Same(t.Epoch) {
 			n.told(tidegate.Change{Kind: tidegate.HistoryChanged, Epoch: t.Epoch, EpochBefore: before})
 		}
 	}
@@ -167,7 +179,7 @@ func (n *news) history(t *freshness.Table) {
 func (n *news) node(i int, name string, t *freshness.Table) {
 	x := &t.Nodes[i]
 	was := n.last[i]
-	is := nodeState{failing: x.Err != nil, role: was.role, incarnation: was.incarnation}
+	is := nodeState{failing: x.Err != nil, role: was.role, incarnation: was.incarnation, fence: x.Fence}
 	if x.Obs != nil {
 		is.role, is.incarnation = x.Obs.Role, x.Obs.Incarnation
 	}
@@ -193,5 +205,12 @@ func (n *news) node(i int, name string, t *freshness.Table) {
 	}
 	if known && is.incarnation != was.incarnation {
 		tell(tidegate.NodeRestarted)
+	}
+	if c.Fence = is.fence; is.fence != was.fence {
+		if is.fence != tidegate.FenceNone {
+			tell(tidegate.NodeFenced)
+		} else {
+			tell(tidegate.NodeUnfenced)
+		}
 	}
 }

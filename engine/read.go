@@ -112,9 +112,10 @@ func (c *Core) Admit(ctx context.Context, rd *Read, born *Observation) bool {
 
 func (c *Core) holds(tk *route.Ticket, born *Observation) bool {
 	if tk.Role == tidegate.RolePrimary {
-		// A primary stays one of its line for as long as its connections live.
+		// A primary stays one of its line for as long as its connections live. Where only
+		// its present life will do, the connection has to be of that.
 		return tk.Proof != nil && born.Server == tk.Proof.Server &&
-			(born.Role == tidegate.RolePrimary && born.Epoch == tk.Epoch || matches(tk.Proof, born))
+			(born.Role == tidegate.RolePrimary && onLine(born, tk.Epoch) && !tk.Tied() || matches(tk.Proof, born))
 	}
 	return tk.Life == born.Incarnation || matches(tk.Proof, born)
 }
@@ -147,14 +148,14 @@ func (c *Core) decided(ctx context.Context, rd *Read) {
 func (c *Core) Decision(rd *Read) tidegate.Decision { return c.router.Decision(&rd.ticket) }
 
 // At joins the position of a read on the primary to the session's mark. born is
-// the connection's first observation.
-func (c *Core) At(rd *Read, born *Observation, pos tidegate.Position) {
+// the connection's first observation; durable is as in [Core.Committed].
+func (c *Core) At(rd *Read, born *Observation, pos tidegate.Position, durable bool) {
 	tk := &rd.ticket
 	if !rd.Captures() || !rules.PrimaryReadBoundsItself.On() {
 		return
 	}
 	epoch := lineOf(tk.Epoch, born)
-	tk.Ledger.Reached(epoch, pos)
+	tk.Ledger.ReachedVolatile(epoch, pos, lifeIn(born, durable))
 	c.watcher.Note(epoch, pos)
 }
 
@@ -162,10 +163,15 @@ func (c *Core) At(rd *Read, born *Observation, pos tidegate.Position) {
 // its own if it was made to a primary, which keeps its line for as long as its
 // connections live; else that of the look that found it promoted.
 func lineOf(table tidegate.Epoch, born *Observation) tidegate.Epoch {
-	if born != nil && born.Role == tidegate.RolePrimary && born.Epoch.Known() {
+	if born != nil && born.Role == tidegate.RolePrimary && born.Epoch.Known() && !onLine(born, table) {
 		return born.Epoch
 	}
 	return table
+}
+
+// onLine reports whether a connection was made to a server on the epoch's line.
+func onLine(born *Observation, e tidegate.Epoch) bool {
+	return born.Epoch.System == e.System && born.Epoch.Line == e.Line
 }
 
 // Lost tells that the position of a read on the primary could not be taken.

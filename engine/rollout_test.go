@@ -21,7 +21,7 @@ func through(ctx context.Context, t *testing.T, c *engine.Core, class tidegate.C
 		t.Fatal("the connection was not admitted")
 	}
 	if rd.Captures() {
-		c.At(rd, s.born(), s.born().Applied)
+		c.At(rd, s.born(), s.born().Applied, true)
 	}
 	c.End(rd)
 	return c.Decision(rd)
@@ -84,7 +84,7 @@ func TestRolloutOffKeepsTokens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Committed(&w, p.born(), tidegate.At(150))
+		c.Committed(&w, p.born(), tidegate.At(150), true)
 		c.EndWrite(&w)
 		if m := s.Token().Marks(); len(m) != 1 || m[0].Position != tidegate.At(150) {
 			t.Fatalf("marks %+v", m)

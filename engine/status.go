@@ -60,6 +60,9 @@ type NodeStatus struct {
 	// Usable tells that reads may go there: it answers, is a replica and belongs to
 	// the cluster's history.
 	Usable bool
+	// Fence says why a node that answers is not used; FenceNone that nothing speaks against
+	// it.
+	Fence tidegate.Fence
 	// Epoch is the node's history, as far as it is known.
 	Epoch tidegate.Epoch
 	// Incarnation is the node's life.
@@ -120,7 +123,7 @@ func (c *Core) Status() Status {
 
 func (c *Core) nodeStatus(t *freshness.Table, i int, m *Node, now int64) NodeStatus {
 	x := &t.Nodes[i]
-	n := NodeStatus{Node: m.Name, Zone: m.Zone, Tags: slices.Clone(m.Tags), Dedicated: m.Dedicated, Usable: x.Usable, Epoch: x.Epoch, ProbeAge: -1, Err: x.Err, Flying: c.router.Flying(i)}
+	n := NodeStatus{Node: m.Name, Zone: m.Zone, Tags: slices.Clone(m.Tags), Dedicated: m.Dedicated, Usable: x.Usable, Fence: x.Fence, Epoch: x.Epoch, ProbeAge: -1, Err: x.Err, Flying: c.router.Flying(i)}
 	n.Slow, n.Took = c.router.Slow(i, now)
 	n.Probes, n.DemandProbes = c.watcher.Counts(i)
 	var out route.Ejection

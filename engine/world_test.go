@@ -17,14 +17,15 @@ import (
 type plan struct {
 	seed     uint64
 	steps    int
-	rough    bool // nodes hang, refuse and restart
-	stormy   bool // replicas crash often
-	doubtful bool // outcomes are often unknown
-	async    bool // commits are acknowledged before they are flushed
-	failover bool // replicas are promoted
-	kept     bool // a store keeps the sessions of most clients
-	mortal   bool // instances end often, and the store forgets
-	restless bool // requests are long, and the store fails over from the beginning
+	rough    bool    // nodes hang, refuse and restart
+	stormy   bool    // replicas crash often
+	doubtful bool    // outcomes are often unknown
+	async    bool    // commits are acknowledged before they are flushed
+	failover bool    // replicas are promoted
+	apart    float64 // how often by somebody who knows of no other promotion
+	kept     bool    // a store keeps the sessions of most clients
+	mortal   bool    // instances end often, and the store forgets
+	restless bool    // requests are long, and the store fails over from the beginning
 	mistakes fake.Mistakes
 	store    storeMistakes
 }
@@ -47,6 +48,9 @@ type world struct {
 	par     int
 	latency time.Duration
 	pace    time.Duration
+	// untold: primaries do not tell how their history came about; nameless: nor in which
+	// life they are.
+	untold, nameless bool
 
 	open []*fake.Process // writes of nobody whom we ask, under way
 	wg   sync.WaitGroup
@@ -92,7 +96,8 @@ func newWorld(t *testing.T, p plan) *world {
 	w.latency = []time.Duration{100 * time.Microsecond, 400 * time.Microsecond, 2 * time.Millisecond}[d.n(3)]
 	w.par = 1 + d.n(4)
 	w.pace = 250 * time.Microsecond
-	w.cluster = fake.New(fake.Config{Replicas: 3, Manual: true, Ahead: 1 + d.n(3), Async: p.async})
+	w.untold, w.nameless = p.failover && d.chance(.3), p.failover && d.chance(.3)
+	w.cluster = fake.New(fake.Config{Replicas: 3, Manual: true, Ahead: 1 + d.n(3), Async: p.async, Untold: w.untold, Nameless: w.nameless})
 	if p.failover && d.chance(.25) {
 		w.replica().Mute(true)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
+	"time"
 
 	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/internal/freshness"
@@ -24,9 +25,9 @@ type Write struct {
 	sent    int64 // when the round trip that is on its way began, zero without one
 }
 
-// BeginWrite returns where a write goes. Errors are the context's, or wrap
-// [tidegate.ErrNoPrimary] and say what each node answered. The caller ends the
-// write by EndWrite.
+// BeginWrite returns where a write goes. It waits for a primary for Config.PrimaryWait at
+// most. Errors are the context's, or wrap [tidegate.ErrNoPrimary] and say what each node
+// answered. The caller ends the write by EndWrite.
 func (c *Core) BeginWrite(ctx context.Context) (Write, error) {
 	if c.Closed() {
 		return Write{}, tidegate.ErrClosed
@@ -39,13 +40,20 @@ func (c *Core) BeginWrite(ctx context.Context) (Write, error) {
 	}
 	t, source := c.primary()
 	if source == nil {
+		c.AwaitPrimary(ctx, mono.Now(), 0)
+		t, source = c.primary()
+	}
+	if source == nil {
 		if s != nil {
 			s.EndWrite()
+		}
+		if err := ctx.Err(); err != nil {
+			return Write{}, fmt.Errorf("%w (%w)", err, c.noPrimary(t))
 		}
 		return Write{}, c.noPrimary(t)
 	}
 	n := &t.Nodes[t.Primary]
-	w := Write{Node: t.Primary, source: source, proof: n.Obs, epoch: n.Obs.Epoch, session: s, ledger: c.ledger(s)}
+	w := Write{Node: t.Primary, source: source, proof: n.Obs, epoch: n.Epoch, session: s, ledger: c.ledger(s)}
 	if s != nil {
 		w.ledger.Enter(n.Obs.Incarnation)
 		if c.cfg.Suspects {
@@ -78,6 +86,34 @@ func (c *Core) primary() (*freshness.Table, Source) {
 	}
 }
 
+// AwaitPrimary waits until a look that was sent after the time shows a primary, and
+// reports whether one does. It waits until ctx ends, or Config.PrimaryWait after began.
+// For an adapter that got no connection to the primary: nothing was sent, so that it may
+// begin again with another one.
+func (c *Core) AwaitPrimary(ctx context.Context, began, after int64) bool {
+	left := began + int64(c.cfg.PrimaryWait) - mono.Now()
+	if left <= 0 {
+		return false
+	}
+	timer := time.NewTimer(time.Duration(left))
+	defer timer.Stop()
+	for {
+		t := c.watcher.Table()
+		if p := t.PrimaryObs(); p != nil && p.Sent > after {
+			return true
+		}
+		select {
+		case <-t.Next():
+		case <-timer.C:
+			return false
+		case <-c.closed:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
 // noPrimary explains why none is known.
 func (c *Core) noPrimary(t *freshness.Table) error {
 	why := ""
@@ -87,6 +123,9 @@ func (c *Core) noPrimary(t *freshness.Table) error {
 	for i := range t.Nodes {
 		if err := t.Nodes[i].Err; err != nil {
 			why += fmt.Sprintf("; %s: %v", c.NodeName(i), err)
+		}
+		if f := t.Nodes[i].Fence; f != tidegate.FenceNone {
+			why += fmt.Sprintf("; %s is fenced: %v", c.NodeName(i), f)
 		}
 	}
 	return fmt.Errorf("%w%s", tidegate.ErrNoPrimary, why)
@@ -120,8 +159,10 @@ func (c *Core) EndWrite(w *Write) {
 func (w *Write) Captures() bool { return w.ledger != nil }
 
 // Committed joins the position of a commit to the session's mark, and asks the
-// replicas for a look soon. born is the connection's first observation.
-func (c *Core) Committed(w *Write, born *Observation, pos tidegate.Position) {
+// replicas for a look soon. born is the connection's first observation. durable tells
+// that the position was durable when it was taken: one that was not can be lost with the
+// primary's life.
+func (c *Core) Committed(w *Write, born *Observation, pos tidegate.Position, durable bool) {
 	if w.ledger == nil {
 		return
 	}
@@ -131,12 +172,20 @@ func (c *Core) Committed(w *Write, born *Observation, pos tidegate.Position) {
 		return
 	}
 	epoch := lineOf(w.epoch, born)
-	w.ledger.Reached(epoch, pos)
+	w.ledger.ReachedVolatile(epoch, pos, lifeIn(born, durable))
 	c.watcher.Note(epoch, pos)
 	at := mono.Now() + afterWrite
 	for m := c.router.Soon(w.ledger); m != 0; m &= m - 1 {
 		c.watcher.Demand(bits.TrailingZeros64(m), at)
 	}
+}
+
+// lifeIn returns the life of the primary that a position depends on, zero for none.
+func lifeIn(born *Observation, durable bool) tidegate.Incarnation {
+	if durable {
+		return 0
+	}
+	return incarnationOf(born)
 }
 
 // Unknown tells that the outcome of a write, or its position, is not known: the

@@ -106,9 +106,9 @@ func (r *request) tell() {
 	ctx, cancel, _ := r.context()
 	defer cancel()
 	// Which primary it went to is known only where the session has used the
-	// instance before; while two live, that matters.
+	// instance before; while two live, or a life can lose what it has acknowledged, that matters.
 	of := context.Background()
-	if w.plan.failover {
+	if w.plan.failover || w.plan.async {
 		of = ctx
 	}
 	core := w.gates[r.gate].Core()

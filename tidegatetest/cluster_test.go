@@ -177,12 +177,12 @@ func TestPromotion(t *testing.T) {
 		itself(t, c.Replica(1), "k", "x")
 		shows(after, t, c, tidegate.Causal, "k", "x", "")
 
-		// What the old session must see is of a history that is over: it is told so.
+		// What the old session must see has survived: it is not told of anything.
 		observed, seen := tidegate.Observe(ctx)
-		if _, _, err := c.Get(observed, tidegate.Causal, "k"); err != nil {
-			t.Error(err)
+		if v, _, err := c.Get(observed, tidegate.Causal, "k"); err != nil || v != "x" {
+			t.Error(v, err)
 		}
-		if d, _ := seen.Last(); d.Reason != tidegate.ReasonHistoryChanged {
+		if d, _ := seen.Last(); d.Reason == tidegate.ReasonHistoryChanged {
 			t.Errorf("%v", d)
 		}
 
@@ -199,6 +199,31 @@ func TestPromotion(t *testing.T) {
 		for _, n := range c.Core().Status().Nodes {
 			if n.Err != nil || n.Usable == (n.Role == tidegate.RolePrimary) {
 				t.Errorf("%+v", n)
+			}
+		}
+	})
+}
+
+// What a replica has not received is lost with its promotion, and who must see it is told.
+func TestLossyPromotion(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T) {
+		c := tidegatetest.New(t, tidegatetest.Config{})
+		early, late := session(t), session(t)
+		put(early, t, c, "k", "v")
+		c.Replica(0).Cut()
+		put(late, t, c, "k", "w")
+		c.Replica(0).Promote()
+		c.Replica(0).Mend()
+		c.Probe()
+		for _, x := range []struct {
+			ctx context.Context
+			why tidegate.Verdict
+		}{{early, tidegate.VerdictNone}, {late, tidegate.VerdictLost}, {late, tidegate.VerdictNone}} {
+			observed, seen := tidegate.Observe(x.ctx)
+			v, _, err := c.Get(observed, tidegate.Causal, "k")
+			if d, _ := seen.Last(); err != nil || v != "v" || d.Verdict != x.why || d.Unproven != (x.why == tidegate.VerdictLost) {
+				t.Errorf("%q, %v: %v; want the verdict %v", v, err, d, x.why)
 			}
 		}
 	})

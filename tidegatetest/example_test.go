@@ -115,12 +115,16 @@ func ExampleNode_Promote() {
 	if err := db.Put(ctx, "k", "v"); err != nil {
 		t.Errorf("put: %v", err)
 	}
+	db.Replica(0).Cut()
+	if err := db.Put(ctx, "k", "w"); err != nil { // which will be lost
+		t.Errorf("put: %v", err)
+	}
 	db.Replica(0).Promote()
 	db.Probe()
 
 	ctx, seen := tidegate.Observe(ctx)
 	v, _, err := db.Get(ctx, tidegate.Causal, "k")
 	d, _ := seen.Last()
-	fmt.Println(v, err, d.Node == db.Primary().Name(), d.Reason)
-	// Output: v <nil> true history-changed
+	fmt.Println(v, err, d.Node == db.Primary().Name(), d.Reason, d.Verdict)
+	// Output: v <nil> true history-changed lost
 }

@@ -39,6 +39,13 @@ func (n *Node) Hold() {
 // that its lag allows.
 func (n *Node) Release() { n.n.Resume() }
 
+// Cut cuts a replica off: it receives nothing any more, and goes on answering. What is
+// written from then on is lost if it is promoted.
+func (n *Node) Cut() { n.n.Cut() }
+
+// Mend lets a replica that was cut off receive again.
+func (n *Node) Mend() { n.n.Mend() }
+
 // Lag makes a replica apply each write that much later.
 func (n *Node) Lag(d time.Duration) { n.n.SetDelay(d) }
 
@@ -69,8 +76,9 @@ func (n *Node) Start() {
 }
 
 // Promote makes a replica the primary, after it has applied what it has received.
-// The old primary is stopped and the other replicas follow the new one. The router
-// learns of it by its next look: see [Cluster.Probe].
+// The old primary is stopped and the other replicas follow the new one. What the replica
+// has not received ([Node.Cut]) is lost. The router learns of it by its next look: see
+// [Cluster.Probe].
 func (n *Node) Promote() {
 	n.c.t.Helper()
 	if n.n.Role() != tidegate.RoleReplica || !n.n.Up() {

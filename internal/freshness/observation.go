@@ -20,8 +20,9 @@ type Observation struct {
 	Incarnation tidegate.Incarnation
 	// Role is what the node said it is.
 	Role tidegate.Role
-	// Epoch is the node's history. Its Line is zero where the node could not
-	// tell; the table then says what follows.
+	// Epoch is the node's history. Its Line is zero where the node could not tell; the table
+	// then says what follows. Fork and Origin are a replica's to tell, if it can; of a
+	// primary the table knows them from what follows below.
 	Epoch tidegate.Epoch
 	// Applied is a lower bound of what reads on this incarnation that begin
 	// after Sent show. On a primary it is the durable position: what replicas
@@ -42,6 +43,23 @@ type Observation struct {
 	// Head is set on a primary only: no position that was handed out before Sent, to
 	// whomever, is beyond its number. Zero means that the node could not tell.
 	Head tidegate.Position
+	// Lineage is set on a primary only, by engines that can tell it: the lines before its
+	// own, with System, Line and End. Nil means that the node could not tell.
+	Lineage *Lineage
+	// Replayed is set on a primary only: where its replay ended, if it was a replica or
+	// recovered from a crash earlier in this life. Zero means that it was not, or that
+	// the node could not tell.
+	Replayed tidegate.Position
+	// Started names the life of the server process, however the server is reached; unlike
+	// Incarnation it is the same for all that reach the server by different addresses.
+	Started uint64
+	// Streamed is set on a replica only: where what it has been sent ends. While it stays
+	// the same and is not behind Applied, the replica is on the line that it was on. Zero
+	// means that the node could not tell.
+	Streamed tidegate.Position
+	// LeastLine is set on a replica only: a line that it has reached, if Epoch.Line is not
+	// known. Zero means that the node could not tell.
+	LeastLine uint64
 	// Running lists those of the probe's Pending processes that still run.
 	Running []uint64
 	// Asked is the probe's Pending list.

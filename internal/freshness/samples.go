@@ -22,7 +22,15 @@ type sample struct {
 // growing while nothing is written.
 type samples struct{ s []sample }
 
-func (h *samples) reset() { h.s = h.s[:0] }
+// follow keeps what was looked up in the history before as far as the new one contains
+// it: b is where the new one left it, nil if it did not.
+func (h *samples) follow(b *Branch, before tidegate.Epoch) {
+	n := 0
+	if b != nil && sameEpoch(b.Epoch, before) {
+		n = sort.Search(len(h.s), func(i int) bool { return !b.End.Covers(h.s[i].pos) })
+	}
+	h.s = h.s[:n]
+}
 
 // add records a look at the primary. Looks come in the order of sending.
 func (h *samples) add(pos tidegate.Position, sent int64) {

@@ -42,7 +42,7 @@ func TestSamples(t *testing.T) {
 	}
 	var s samples
 	s.add(at(1), 1)
-	s.reset()
+	s.follow(nil, tidegate.Epoch{})
 	if got := s.current(at(9)); got != 0 {
 		t.Errorf("after a reset: %d", got)
 	}

@@ -137,7 +137,7 @@ func (w *Watcher) Set(node int, s Source) {
 		t.Nodes = append(t.Nodes, Node{})
 	}
 	t.Nodes[node] = Node{}
-	t.settle(&w.seen)
+	w.settle(t)
 	w.table.Store(t)
 	close(old.next)
 	if before != nil {
@@ -208,6 +208,14 @@ func (w *Watcher) publish(change func(*Table) bool) {
 	close(old.next)
 }
 
+// settle derives what follows from the table's observations. The caller holds w.mu.
+func (w *Watcher) settle(t *Table) {
+	before := t.Epoch
+	if t.settle(&w.seen) {
+		w.past.follow(t.Lineage.branch(before.Line), before)
+	}
+}
+
 // observed takes in the result of one probe.
 func (w *Watcher) observed(p *prober, o *Observation, sent, received int64, err error) {
 	p.answered(err)
@@ -223,18 +231,16 @@ func (w *Watcher) observed(p *prober, o *Observation, sent, received int64, err 
 			}
 			n.Err = err
 		} else {
+			w.seen.learn(t, n, o)
 			n.Err, n.FailedSince = nil, 0
 			n.Obs, n.Applied, n.Incarnation, n.Sent = o, o.Applied, o.Incarnation, o.Sent
 		}
-		before := t.Epoch
-		t.settle(&w.seen)
-		if t.Epoch != before {
-			w.past.reset()
-		}
+		w.settle(t)
 		switch {
 		case err != nil:
 		case t.Primary == node:
 			w.past.add(o.Ceiling, o.Sent)
+			t.lived(o)
 			w.moments.note(t.Epoch, o.Applied, o.Received)
 		case n.Usable:
 			least, most := w.moments.bounds(t.Epoch, o)

@@ -166,14 +166,16 @@ func TestStaleness(t *testing.T) {
 				t.Errorf("a minute without the primary node %d may be %v old", i, age)
 			}
 		}
-		// A promotion: nothing is known about the new history yet but its first look.
+		// A promotion: of the looks at the former primary those still count that the new
+		// history contains.
 		nodes[2].set(func(s *source) {
-			s.answer.Role, s.answer.Epoch, s.answer.Ceiling = tidegate.RolePrimary, second, tidegate.At(300)
+			s.answer.Role, s.answer.Epoch, s.answer.Applied, s.answer.Ceiling = tidegate.RolePrimary, second, tidegate.At(300), tidegate.At(300)
+			s.answer.Lineage = &Lineage{Branches: []Branch{{Epoch: first, End: tidegate.At(150)}}, Complete: true}
 		})
 		nodes[1].set(func(s *source) { s.answer.Epoch, s.answer.Applied = second, tidegate.At(250) })
 		time.Sleep(time.Second)
-		if n := w.Table().Nodes[1]; !n.Usable || n.Current != 0 {
-			t.Errorf("looks at the former primary still count: usable %v, current at %d", n.Usable, n.Current)
+		if n, age := w.Table().Nodes[1], old(1); !n.Usable || age < 2*time.Minute || age > 3*time.Minute {
+			t.Errorf("usable %v, %v old: the last look within the common history was two minutes ago", n.Usable, age)
 		}
 		nodes[1].set(func(s *source) { s.answer.Applied = tidegate.At(300) })
 		time.Sleep(time.Second)

@@ -35,7 +35,7 @@ func TestForeignHistory(t *testing.T) {
 			return New("main", 1, []tidegate.Mark{{Cluster: "main", Epoch: first, Position: at(50)}})
 		}, promoted},
 		{"only what was seen", func() *Ledger {
-			return New("main", 1, []tidegate.Mark{{Cluster: "main", Epoch: first, Seen: []tidegate.Incarnation{idA}}})
+			return New("main", 1, []tidegate.Mark{{Cluster: "main", Epoch: first, Seen: []tidegate.Incarnation{idGone}}})
 		}, promoted},
 		{"a session's own mark", func() *Ledger { return marked(50) }, promoted},
 		{"two tokens", func() *Ledger {
@@ -127,7 +127,7 @@ func TestRestart(t *testing.T) {
 	// known; what is in flight is still judged when it ends.
 	wants(t, l, in, Open, 0b010)
 	later := promoted(after())
-	later.Nodes[1].Obs.Ceiling = at(140)
+	later.Nodes[1].Obs.Ceiling, later.Nodes[1].Obs.Applied = at(140), at(140)
 	wants(t, l, later, Open, 0b010)
 	later.Nodes[1].Obs.Asked = []uint64{7}
 	wants(t, l, later, Settled, 0)
@@ -172,10 +172,10 @@ func TestBoundHasTheLaterHistory(t *testing.T) {
 // The list of what was seen must survive a verdict in the midst of it.
 func TestChangedKeepsTheBooksInOrder(t *testing.T) {
 	t.Parallel()
-	in := table(primaryNode(100, 40), replicaNode(idA, 90, 60), replicaNode(idB, 95, 40))
+	in := table(primaryNode(100, 55), replicaNode(idA, 90, 60), replicaNode(idB, 95, 40))
 	l := marked(80)
 	read(l, usual(1), 1, 50) // is bounded
-	read(l, usual(1), 2, 50) // is open
+	read(l, usual(1), 2, 58) // is open
 	dispatch(l, usual(1), 2) // and in flight
 	lost := usual(1)
 	lost.Nodes[1].Incarnation, lost.Nodes[1].Epoch = idGone, second
@@ -184,7 +184,7 @@ func TestChangedKeepsTheBooksInOrder(t *testing.T) {
 	if want := []tidegate.Incarnation{idB, idGone}; !slices.Equal(ids(l), want) {
 		t.Errorf("seen is %v, want %v", ids(l), want)
 	}
-	l.Done(idB, 55)
+	l.Done(idB, 59)
 	l.dropIdle()
 	if len(l.seen) != 0 {
 		t.Errorf("a read counts as in flight for ever: %+v", l.seen)

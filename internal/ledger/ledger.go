@@ -8,6 +8,7 @@
 package ledger
 
 import (
+	"math"
 	"slices"
 	"sync"
 
@@ -62,6 +63,14 @@ type Ledger struct {
 	// position at all.
 	claimed      tidegate.Position
 	claimedSince int64
+	// volatile is the primary's life in which mark was not durable yet, as of volatileSince;
+	// zero when it is durable.
+	volatile      tidegate.Incarnation
+	volatileSince int64
+	// verdict is what the last judgement said, until it is asked for; ignores drops what is
+	// foreign.
+	verdict tidegate.Verdict
+	ignores bool
 	// onPrimary counts statements in flight on the primary, in its life there; more
 	// than one life has no primary that could bound them.
 	onPrimary int
@@ -89,12 +98,21 @@ func New(cluster string, nonce uint64, marks []tidegate.Mark) *Ledger {
 // before the ledger is used.
 func (l *Ledger) Births(birth func() (tidegate.Epoch, tidegate.Incarnation)) { l.birth = birth }
 
+// Tied reports whether only the primary's present life is known to have what the session
+// must see: the mark was not durable yet, or statements are open there. Locked.
+func (l *Ledger) Tied() bool { return (l.volatile != 0 || l.onPrimary > 0) && rules.VolatileLife.On() }
+
+// IgnoreForeign makes the books drop what belongs to another database system, or is ahead
+// of the history. It must be called before the ledger is used.
+func (l *Ledger) IgnoreForeign() { l.ignores = true }
+
 // Copy returns books of their own with the same contents, to try out what would
 // be decided. Locked.
 func (l *Ledger) Copy() *Ledger {
 	c := &Ledger{
 		cluster: l.cluster, nonce: l.nonce, birth: l.birth, epoch: l.epoch, mark: l.mark, shown: l.shown, catch: l.catch,
-		others: slices.Clone(l.others), arrived: l.arrived, claimed: l.claimed, claimedSince: l.claimedSince, news: l.news, onPrimary: l.onPrimary, there: l.there, patient: l.patient,
+		others: slices.Clone(l.others), arrived: l.arrived, claimed: l.claimed, claimedSince: l.claimedSince,
+		volatile: l.volatile, volatileSince: l.volatileSince, ignores: l.ignores, news: l.news, onPrimary: l.onPrimary, there: l.there, patient: l.patient,
 	}
 	c.catch.pending = slices.Clone(l.catch.pending)
 	c.seen = append(c.inline[:0], l.seen...)
@@ -124,8 +142,24 @@ func (l *Ledger) ReadSite() string {
 // Nonce returns the session's nonce.
 func (l *Ledger) Nonce() uint64 { return l.nonce }
 
-// Mark returns what a replica must cover. Locked.
+// Mark returns what the session must see. Locked.
 func (l *Ledger) Mark() tidegate.Position { return l.mark }
+
+// beyondAll is covered by no position.
+var beyondAll = tidegate.Beyond(math.MaxUint64)
+
+// Need returns what a replica must cover: the mark, or what none covers as long as it is
+// not known whether the mark became durable. Locked.
+func (l *Ledger) Need() tidegate.Position {
+	if l.Volatile() {
+		return beyondAll
+	}
+	return l.mark
+}
+
+// Volatile reports whether only the primary, in the life in which it handed out the
+// mark, is known to have what it stands for. Locked.
+func (l *Ledger) Volatile() bool { return l.volatile != 0 && rules.VolatileLife.On() }
 
 // Shown returns what the primary must have shown. Locked.
 func (l *Ledger) Shown() tidegate.Position { return l.shown }
@@ -181,6 +215,7 @@ func (l *Ledger) merge(m tidegate.Mark, now int64) {
 	if !m.Position.IsZero() {
 		l.claimed, l.claimedSince = l.claimed.Join(m.Position), now
 	}
+	l.unsure(m.Volatile, now)
 	for _, id := range m.Seen {
 		e := l.entry(id)
 		if e == nil {
@@ -260,26 +295,40 @@ func (l *Ledger) Owe(primary tidegate.Incarnation, pending []uint64) {
 }
 
 // Reached joins a position of the primary to the mark: of the session's own
-// commit, or of a read on the primary.
+// commit, or of a read on the primary. It was durable there.
 func (l *Ledger) Reached(epoch tidegate.Epoch, pos tidegate.Position) {
+	l.ReachedVolatile(epoch, pos, 0)
+}
+
+// ReachedVolatile is Reached for a position that the primary has handed out in a life of
+// its before it was durable; zero for one that was.
+func (l *Ledger) ReachedVolatile(epoch tidegate.Epoch, pos tidegate.Position, life tidegate.Incarnation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if epoch.Line < l.epoch.Line {
 		l.news++ // of a history that the session may have been told is over
 	}
+	now := mono.Now()
 	if epoch != l.epoch && rules.EpochInMark.On() {
-		now := mono.Now()
 		if !l.empty() && l.epoch.Known() {
 			// What was required before belongs to another history.
 			for _, m := range l.marks() {
 				l.setAside(m, now)
 			}
-			l.mark, l.shown, l.claimed, l.catch = tidegate.Position{}, tidegate.Position{}, tidegate.Position{}, catchUp{}
+			l.mark, l.shown, l.claimed, l.catch, l.volatile = tidegate.Position{}, tidegate.Position{}, tidegate.Position{}, catchUp{}, 0
 			l.dropIdle()
 		}
 		l.epoch, l.arrived = epoch, now
 	}
 	l.mark = l.mark.Join(pos)
+	l.unsure(life, now)
+}
+
+// unsure notes that the mark was not durable in that life of the primary; zero is none.
+func (l *Ledger) unsure(life tidegate.Incarnation, now int64) {
+	if life != 0 {
+		l.volatile, l.volatileSince = tidegate.JoinBirth(l.volatile, life), now
+	}
 }
 
 // Enter notes that a statement of the session begins on the primary in that life.
@@ -360,6 +409,7 @@ func (l *Ledger) marks() []tidegate.Mark {
 	m := tidegate.Mark{
 		Cluster: l.cluster, Epoch: l.epoch, Position: l.mark, Shown: l.shown,
 		CatchUp: l.catch.open, Primary: l.catch.primary, Pending: slices.Clone(l.catch.pending), Patient: l.patient,
+		Volatile: l.volatile,
 	}
 	if l.onPrimary > 0 {
 		m.CatchUp, m.Primary = true, tidegate.JoinBirth(m.Primary, l.there)

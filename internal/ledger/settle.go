@@ -54,7 +54,7 @@ func (l *Ledger) Stay(t *freshness.Table, exclude uint64) int {
 	if i < 0 || exclude>>uint(i)&1 != 0 {
 		return freshness.NoNode
 	}
-	if n := &t.Nodes[i]; n.Usable && n.Applied.Covers(l.mark) {
+	if n := &t.Nodes[i]; n.Usable && n.Applied.Covers(l.mark) && !l.Volatile() {
 		return i
 	}
 	return freshness.NoNode
@@ -96,25 +96,27 @@ func (l *Ledger) Settle(t *freshness.Table, asks *Asks) Status {
 		return s
 	}
 	p := t.PrimaryObs()
+	if s := l.settleVolatile(t, p, asks); s != Settled {
+		return s
+	}
 	status := l.settleCatchUp(t, p, asks)
 	if status == Changed {
 		return Changed
 	}
-	k, changed := 0, false
+	k, against := 0, tidegate.VerdictNone
 	for _, e := range l.seen {
 		if !rules.SeenKept.On() && e.fly == 0 {
 			continue
 		}
 		if e.since != 0 {
-			bound, ok, at := l.bound(t, p, &e)
-			switch {
-			case ok:
-				l.mark, l.shown = l.mark.Join(bound), l.shown.Join(bound)
+			switch b := l.bound(t, p, &e); {
+			case b.known:
+				l.mark, l.shown = l.mark.Join(b.pos), l.shown.Join(b.pos)
 				e.since = 0
-			case e.epoch != t.Epoch:
-				changed = true
+			case b.verdict != tidegate.VerdictNone:
+				against = against.Worse(b.verdict)
 			default:
-				asks.node(at)
+				asks.node(b.ask)
 				asks.primary(t)
 				status = Open
 			}
@@ -126,52 +128,24 @@ func (l *Ledger) Settle(t *freshness.Table, asks *Asks) Status {
 		}
 	}
 	l.seen = l.seen[:k]
-	if changed {
-		return Changed
+	if against != tidegate.VerdictNone {
+		return l.changed(against)
 	}
 	return status
 }
 
-// judge decides whether what is required belongs to the table's history.
-func (l *Ledger) judge(t *freshness.Table, asks *Asks) Status {
-	if l.empty() {
-		l.epoch = t.Epoch
-		return Settled
-	}
-	if !rules.EpochInMark.On() {
-		l.epoch = t.Epoch
-		return Settled
-	}
-	if !l.epoch.Known() {
-		// Only a catch-up of unknown birth has no epoch: it is born here.
-		l.epoch = t.Epoch
-	}
-	if l.epoch.Known() && l.epoch == t.Epoch && len(l.others) == 0 {
-		return l.believe(t)
-	}
-	// An instance can learn late of a new history: only a look at the primary
-	// that was sent after the mark arrived may call it foreign.
-	if p := t.PrimaryObs(); p == nil || p.Sent <= l.arrived {
-		asks.primary(t)
-		return Open
-	}
+// changed notes why what was required cannot be had, or be judged.
+func (l *Ledger) changed(v tidegate.Verdict) Status {
+	l.verdict = v
 	return Changed
 }
 
-// believe reports Changed when a token requires what its history does not have: the
-// cluster went back, by a restored backup or by a crash that lost what had been
-// acknowledged, or the token was made up. No replica would ever have it.
-func (l *Ledger) believe(t *freshness.Table) Status {
-	p := t.PrimaryObs()
-	if l.claimed.IsZero() || p == nil || p.Sent <= l.claimedSince || p.Epoch != l.epoch {
-		return Settled
-	}
-	// A mark can be strict, "beyond the newest": its number is what there has to be.
-	if !p.Head.IsZero() && p.Head.Number() < l.claimed.Number() {
-		return Changed
-	}
-	l.claimed = tidegate.Position{}
-	return Settled
+// Verdict returns what the last judgement said and forgets it: VerdictNone when nothing
+// had to be judged. After Changed it is never that. Locked.
+func (l *Ledger) Verdict() tidegate.Verdict {
+	v := l.verdict
+	l.verdict = tidegate.VerdictNone
+	return v
 }
 
 // Doubtful reports whether a token requires something of which no look at the primary
@@ -195,7 +169,7 @@ func (l *Ledger) settleCatchUp(t *freshness.Table, p *freshness.Observation, ask
 		c.primary = p.Incarnation
 	}
 	if c.primary != p.Incarnation && rules.CatchUpBirth.On() {
-		return Changed
+		return l.changed(tidegate.VerdictUnknown)
 	}
 	for _, id := range c.pending {
 		if !p.Settled(id) {
@@ -205,13 +179,24 @@ func (l *Ledger) settleCatchUp(t *freshness.Table, p *freshness.Observation, ask
 		}
 	}
 	l.mark, l.shown = l.mark.Join(p.Ceiling), l.shown.Join(p.Ceiling)
+	if !p.Applied.Covers(p.Ceiling) {
+		l.unsure(p.Incarnation, p.Sent)
+	}
 	*c = catchUp{}
 	return Settled
 }
 
-// bound returns an upper bound of what the session can have seen on the
-// incarnation, or the node to ask.
-func (l *Ledger) bound(t *freshness.Table, p *freshness.Observation, e *entry) (pos tidegate.Position, ok bool, ask int) {
+// limit is an upper bound of what the session can have seen on an incarnation, if known;
+// else what speaks against there being one, else the node to ask.
+type limit struct {
+	pos     tidegate.Position
+	known   bool
+	verdict tidegate.Verdict
+	ask     int
+}
+
+// bound returns the limit of an entry.
+func (l *Ledger) bound(t *freshness.Table, p *freshness.Observation, e *entry) (b limit) {
 	after := func(o *freshness.Observation) bool {
 		return o != nil && (o.Sent > e.since || !rules.BoundProbeAfterRead.On())
 	}
@@ -219,23 +204,37 @@ func (l *Ledger) bound(t *freshness.Table, p *freshness.Observation, e *entry) (
 	if i == freshness.NoNode && !rules.IncarnationInSeen.On() && e.node >= 0 {
 		i = int(e.node)
 	}
-	ask = i
+	b.ask = i
 	// The later look's history is what the bound belongs to: a replica can follow
-	// its primary to a new line and goes back in none. A bound of another history
-	// than the table's says nothing about the mark.
-	if i != freshness.NoNode && after(t.Nodes[i].Obs) && t.Nodes[i].Epoch == t.Epoch {
-		pos, ok = t.Nodes[i].Obs.Bound, true
+	// its primary to a new line and goes back in none.
+	if i != freshness.NoNode && after(t.Nodes[i].Obs) {
+		b.pos = t.Nodes[i].Obs.Bound
+		v := tidegate.VerdictSurvived
+		if t.Nodes[i].Epoch != t.Epoch && rules.SeenVerdict.On() {
+			v = t.Judge(t.Nodes[i].Epoch, b.pos)
+		}
+		if b.known = v == tidegate.VerdictSurvived; !b.known {
+			b.verdict = v
+		}
+	}
+	same := p != nil && (e.epoch == t.Epoch || e.epoch.Same(t.Epoch))
+	switch {
+	case same && after(p) && b.known:
+		b.pos = b.pos.Meet(p.Bound)
+	case same && after(p):
+		b.pos, b.known = p.Bound, true
+	case same && b.known && t.Nodes[i].Obs.Loose:
+		b.known = false // the primary can tell better, and nothing else may be in reach
 	}
 	switch {
-	case p == nil || p.Epoch != e.epoch:
-	case after(p) && ok:
-		pos = pos.Meet(p.Bound)
-	case after(p):
-		pos, ok = p.Bound, true
-	case ok && t.Nodes[i].Obs.Loose:
-		ok = false // the primary can tell better, and nothing else may be in reach
+	case b.known || e.epoch.Same(t.Epoch) || !after(p):
+		// This process can be the one that learns late of a history.
+		b.verdict = tidegate.VerdictNone
+	case b.verdict == tidegate.VerdictNone && (i == freshness.NoNode || t.Nodes[i].Err != nil):
+		// Only a look at that life could have told what it had shown of its history.
+		b.verdict = tidegate.VerdictUnknown
 	}
-	return pos, ok, ask
+	return b
 }
 
 // Restart makes the session go on from the position after now of the primary with
@@ -250,7 +249,7 @@ func (l *Ledger) Restart(epoch tidegate.Epoch, primary tidegate.Incarnation, new
 	if l.news != news {
 		return
 	}
-	l.mark, l.shown, l.claimed, l.others = tidegate.Position{}, tidegate.Position{}, tidegate.Position{}, nil
+	l.mark, l.shown, l.claimed, l.others, l.volatile = tidegate.Position{}, tidegate.Position{}, tidegate.Position{}, nil, 0
 	l.dropIdle()
 	for i := range l.seen {
 		l.seen[i].since = 0

@@ -30,6 +30,7 @@ func (r *Router) Explain(l *ledger.Ledger, class tidegate.Class) (tidegate.Posit
 	n.oldest = oldest(class, now)
 	status := ledger.Settled
 	var required tidegate.Position
+	verdict := tidegate.VerdictNone
 	if l != nil {
 		var asks ledger.Asks
 		l.Lock()
@@ -37,18 +38,29 @@ func (r *Router) Explain(l *ledger.Ledger, class tidegate.Class) (tidegate.Posit
 		l.Unlock()
 		if staying(try, t, &n) == freshness.NoNode {
 			status = try.Settle(t, &asks)
+			verdict = try.Verdict()
 		}
 		required = try.Mark()
+		n.mark = try.Need()
 		if !n.relaxed {
 			n.oldest = r.oldestFor(try)
 		}
 	}
-	n.mark = required
 	all := make([]Verdict, len(t.Nodes))
 	for i := range t.Nodes {
-		all[i] = r.verdict(t, i, &n, class, l, status, now)
+		all[i] = r.verdict(t, i, &n, class, l, status, verdict, now)
 	}
 	return required, all
+}
+
+// fenceWords say why a node is fenced, and what to do about it.
+var fenceWords = map[tidegate.Fence]string{
+	tidegate.FenceDeposed:     "is fenced: it says it is a primary, and another node is on a higher timeline; rewind it, or make it anew",
+	tidegate.FenceConflict:    "is fenced: more than one node says it is the primary of this timeline, or did; stop one, and make the standbys of both anew or promote one of them",
+	tidegate.FenceDiverged:    "is fenced: it has what the primary's history does not contain, or may have; rewind it, or make it anew",
+	tidegate.FenceForeign:     "is fenced: it belongs to another database system",
+	tidegate.FenceUnknownLine: "is fenced: its timeline is not known, and more than one has been in sight; grant pg_monitor to the role, or wait for its next restartpoint",
+	tidegate.FenceNoHistory:   "is fenced: the way from its timeline to the primary's is not known; give the role REPLICATION, or wait until it follows the primary",
 }
 
 // ejectionWords say why a node is out.
@@ -58,7 +70,7 @@ var ejectionWords = map[tidegate.EjectionReason]string{
 	tidegate.EjectionFailing: "it did not answer probes, and has not been well for long enough since",
 }
 
-func (r *Router) verdict(t *freshness.Table, i int, n *need, class tidegate.Class, l *ledger.Ledger, status ledger.Status, now int64) Verdict {
+func (r *Router) verdict(t *freshness.Table, i int, n *need, class tidegate.Class, l *ledger.Ledger, status ledger.Status, judged tidegate.Verdict, now int64) Verdict {
 	x := &t.Nodes[i]
 	v := Verdict{Applied: x.Applied, ProbeAge: -1, Flying: r.slots[i].flying.Load()}
 	if x.Obs == nil {
@@ -75,17 +87,17 @@ func (r *Router) verdict(t *freshness.Table, i int, n *need, class tidegate.Clas
 	switch {
 	case x.Err != nil:
 		v.Why = fmt.Sprintf("does not answer probes for %v: %v", time.Duration(now-x.FailedSince).Round(time.Millisecond), x.Err)
+	case x.Fence != tidegate.FenceNone:
+		v.Why = fenceWords[x.Fence]
 	case v.Role == tidegate.RolePrimary && t.Primary != i:
-		v.Why = "says it is a primary, but it is not the only or newest one in sight"
+		v.Why = "says it is a primary, and is not in use as one yet"
 	case v.Role == tidegate.RolePrimary:
 		v.Eligible = class.Need() == tidegate.NeedStrong || class.Need() == tidegate.NeedCausal && l == nil
 		v.Why = "the primary: used for strong reads, and when no replica qualifies in time"
 	case class.Need() == tidegate.NeedStrong:
 		v.Why = "a strong read goes to the primary"
-	case !x.Usable && !x.Epoch.Known():
-		v.Why = "its timeline is not known and more than one history has been in sight; grant pg_monitor to the role, or restart with one history in sight"
 	case !x.Usable:
-		v.Why = "belongs to another history than the primary"
+		v.Why = "no primary has been seen, so that nobody knows which history is the cluster's"
 	case r.barred(class)>>uint(i)&1 != 0:
 		v.Why = r.whyBarred(i, class)
 	case n.exclude>>uint(i)&1 != 0 && r.facts.Silent(i, now):
@@ -100,7 +112,9 @@ func (r *Router) verdict(t *freshness.Table, i int, n *need, class tidegate.Clas
 	case !x.Applied.Covers(n.floor):
 		v.Why = fmt.Sprintf("has applied %v, less than the floor of this process, %v", x.Applied, n.floor)
 	case !n.relaxed && status == ledger.Changed:
-		v.Why = "what the session requires belongs to another history"
+		v.Why = "what the session requires is not a part of this history, as far as is known: " + judged.String()
+	case !n.relaxed && n.mark == beyondAll:
+		v.Why = "what the session requires was not durable yet when it was last looked at: only the primary has it for sure"
 	case !n.relaxed && status == ledger.Open:
 		v.Why = "what the session has seen elsewhere is not bounded yet; a look is needed"
 	case r.eligible(t, i, n):

@@ -50,18 +50,18 @@ func TestExplain(t *testing.T) {
 		{"two primaries", strong, nobody, func(c *cluster) {
 			c.say(func(says []freshness.Observation, _ []error) { says[1].Role = tidegate.RolePrimary })
 			c.look(1)
-		}, 0, false, "says it is a primary, but it is not the only or newest one in sight"},
+		}, 0, false, "is fenced: more than one node says it is the primary of this timeline"},
 		{"another history", tidegate.Causal, marked(80), func(c *cluster) {
 			c.say(func(says []freshness.Observation, _ []error) { says[1].Epoch = tidegate.Epoch{System: 2, Line: 1} })
 			c.look(1)
-		}, 1, false, "belongs to another history than the primary"},
+		}, 1, false, "is fenced: it belongs to another database system"},
 		{"an unknown line", tidegate.Causal, marked(80), func(c *cluster) {
 			c.say(func(says []freshness.Observation, _ []error) {
 				says[1].Epoch.Line, says[2].Epoch = 0, tidegate.Epoch{System: 2, Line: 1}
 			})
 			c.look(1, 2)
-		}, 1, false, "its timeline is not known and more than one history has been in sight"},
-		{"the session's history is another one", tidegate.Causal, marked(80), func(c *cluster) { c.promote() }, 2, false, "what the session requires belongs to another history"},
+		}, 1, false, "is fenced: its timeline is not known, and more than one has been in sight"},
+		{"the session's history is another one", tidegate.Causal, marked(80), func(c *cluster) { c.promote() }, 2, false, "what the session requires is not a part of this history, as far as is known: unknown"},
 		{"it has seen more elsewhere", tidegate.Causal, func() *ledger.Ledger {
 			return ledger.New("main", 7, []tidegate.Mark{{Cluster: "main", Epoch: epoch, Seen: []tidegate.Incarnation{91}}})
 		}, nil, 1, false, "what the session has seen elsewhere is not bounded yet; a look is needed"},

@@ -156,7 +156,7 @@ func (r *Router) qualifies(tk *Ticket, t *freshness.Table) bool {
 	l.Lock()
 	defer l.Unlock()
 	var asks ledger.Asks
-	return l.Settle(t, &asks) == ledger.Settled && r.covers(tk, t)
+	return r.settle(l, t, &asks) == ledger.Settled && r.covers(tk, t)
 }
 
 // keepsBudget takes a replica that has come to keep a relaxed read's budget, and reports
@@ -185,7 +185,7 @@ func (r *Router) overloaded(tk *Ticket, w *waiter, queued time.Duration) error {
 	if l := tk.Ledger; l != nil && tk.Class.Need() == tidegate.NeedCausal {
 		l.Lock()
 		t := r.facts.Table()
-		n := need{mark: l.Mark().Join(r.floor.Load().in(t)), exclude: tk.out()}
+		n := need{mark: l.Need().Join(r.floor.Load().in(t)), exclude: tk.out()}
 		l.Unlock()
 		now := mono.Now()
 		if best, eta := r.expected(t, &n, now); best != freshness.NoNode {

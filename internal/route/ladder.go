@@ -264,5 +264,5 @@ func (r *Router) refuse(tk *Ticket, t *freshness.Table, w *waiter) error {
 // nowhere makes the decision of a read that is refused that there is none; what
 // earlier attempts found is over.
 func (tk *Ticket) nowhere() {
-	tk.Role, tk.Proof, tk.current, tk.reason = tidegate.RoleUnknown, nil, 0, tidegate.ReasonNone
+	tk.Role, tk.Proof, tk.current, tk.reason, tk.verdict = tidegate.RoleUnknown, nil, 0, tidegate.ReasonNone, tidegate.VerdictNone
 }

@@ -59,8 +59,12 @@ func (r *Router) prove(ctx context.Context, tk *Ticket, reason tidegate.Reason, 
 		case status == ledger.Settled:
 			return r.takePrimary(tk, t, reason, false)
 		case status == ledger.Changed:
+			if r.cfg.Foreign == tidegate.ForeignError && tk.verdict >= tidegate.VerdictForeign {
+				return r.foreign(tk, t)
+			}
 			if !tk.changed {
 				r.stats.Changed.Add(1)
+				r.stats.Verdicts[tk.verdict].Add(1)
 				tk.changed = true
 			}
 			return r.takePrimary(tk, t, tidegate.ReasonHistoryChanged, true)
@@ -101,8 +105,11 @@ func (r *Router) primaryProof(tk *Ticket, t *freshness.Table, causal bool, asks 
 	if tk.changed {
 		return ledger.Changed, tidegate.Position{}
 	}
-	status := l.Settle(t, asks)
-	tk.required, tk.news = l.Mark(), l.News()
+	status := r.settle(l, t, asks)
+	tk.required, tk.news, tk.tied = l.Mark(), l.News(), l.Tied()
+	if status == ledger.Changed {
+		tk.verdict = l.Verdict()
+	}
 	if status != ledger.Settled {
 		return status, tidegate.Position{}
 	}
@@ -124,12 +131,22 @@ func (r *Router) primaryProof(tk *Ticket, t *freshness.Table, causal bool, asks 
 // one. The ledger is locked.
 func (r *Router) covers(tk *Ticket, t *freshness.Table) bool {
 	r.use(tk)
-	n := need{mark: tk.Ledger.Mark().Join(r.floor.Load().in(t)), oldest: r.oldestFor(tk.Ledger), exclude: tk.out(), second: tk.second}
+	n := need{mark: tk.Ledger.Need().Join(r.floor.Load().in(t)), oldest: r.oldestFor(tk.Ledger), exclude: tk.out(), second: tk.second}
 	i := r.best(t, &n)
 	if i != freshness.NoNode {
 		r.take(tk, t, i, tidegate.ReasonCovered)
 	}
 	return i != freshness.NoNode
+}
+
+// foreign refuses a read whose session must see what is foreign.
+func (r *Router) foreign(tk *Ticket, t *freshness.Table) error {
+	r.stats.Refused.Add(1)
+	r.stats.Verdicts[tk.verdict].Add(1)
+	v := tk.verdict
+	tk.nowhere()
+	tk.verdict = v
+	return &tidegate.ForeignTokenError{Cluster: r.cfg.Cluster, Verdict: v, Required: tk.required, Epoch: t.Epoch}
 }
 
 func (r *Router) takePrimary(tk *Ticket, t *freshness.Table, reason tidegate.Reason, unproven bool) error {

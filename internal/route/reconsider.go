@@ -50,8 +50,9 @@ func (r *Router) reconsider(ctx context.Context, tk *Ticket, holds func(*freshne
 // again repeats the decision for one node on a newer table.
 func (r *Router) again(tk *Ticket, t *freshness.Table, node int, role tidegate.Role, reason tidegate.Reason) bool {
 	if role == tidegate.RolePrimary {
-		// What the session needs was judged in the history of that time.
-		if t.Primary != node || t.Nodes[node].Epoch != tk.Epoch {
+		// What the session needs was judged in the history of that time, and in the
+		// primary's life where that matters.
+		if t.Primary != node || t.Nodes[node].Epoch != tk.Epoch || tk.tied && t.Nodes[node].Incarnation != tk.Life {
 			return false
 		}
 		tk.Proof, tk.Life, tk.Epoch = t.Nodes[node].Obs, t.Nodes[node].Incarnation, t.Nodes[node].Epoch

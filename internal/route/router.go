@@ -67,6 +67,10 @@ type Config struct {
 	// FallbackWindow. Zero or less, or one, means all.
 	FallbackShare  float64
 	FallbackWindow time.Duration
+	// Foreign says what becomes of reads whose session must see what is foreign.
+	Foreign tidegate.ForeignPolicy
+	// PrimaryWait is how long a read that belongs on the primary may wait for one.
+	PrimaryWait time.Duration
 	// Unserved, if not nil, is told of a class that requires tags which no node has, when
 	// that is found out. It may be told again when nodes have changed.
 	Unserved func(tidegate.Class)
@@ -137,6 +141,9 @@ type Stats struct {
 	// Queued counts reads that waited for room on the primary, Shed those that got none or
 	// were not to have any, Stale relaxed reads that were answered beyond their budget.
 	Queued, Shed, Stale atomic.Uint64
+	// Verdicts counts what sessions were found to require of another history, by what had
+	// become of it. One that is to be reported is counted again with each read until it is.
+	Verdicts [tidegate.Verdicts]atomic.Uint64
 	// Retries counts attempts after which a read began again, by what had failed them.
 	Retries [tidegate.RetryCauses]atomic.Uint64
 }
@@ -362,11 +369,23 @@ func staying(l *ledger.Ledger, t *freshness.Table, n *need) int {
 	return i
 }
 
+// settle settles the books and counts what they say of another history. Whoever gets
+// Changed asks them for the verdict. The ledger is locked.
+func (r *Router) settle(l *ledger.Ledger, t *freshness.Table, asks *ledger.Asks) ledger.Status {
+	status := l.Settle(t, asks)
+	if status != ledger.Changed {
+		if v := l.Verdict(); v != tidegate.VerdictNone {
+			r.stats.Verdicts[v].Add(1)
+		}
+	}
+	return status
+}
+
 // pickCausal picks for a causal read, or says what is missing. The ledger is
 // locked.
 func (r *Router) pickCausal(l *ledger.Ledger, t *freshness.Table, n *need, asks *ledger.Asks) (int, tidegate.Reason, ledger.Status) {
 	// Staying asks for nothing and changes no token.
-	n.mark = l.Mark().Join(n.floor)
+	n.mark = l.Need().Join(n.floor)
 	stay := staying(l, t, n)
 	if stay != freshness.NoNode && (r.Flying(stay) <= littleLoaded || !r.crowded(t, stay, n)) {
 		return stay, tidegate.ReasonStayed, ledger.Settled
@@ -375,11 +394,11 @@ func (r *Router) pickCausal(l *ledger.Ledger, t *freshness.Table, n *need, asks 
 	if fresh {
 		n.oldest = r.oldestFor(l)
 	}
-	status := l.Settle(t, asks)
+	status := r.settle(l, t, asks)
 	if status == ledger.Changed {
 		return freshness.NoNode, tidegate.ReasonHistoryChanged, status
 	}
-	n.mark = l.Mark().Join(n.floor)
+	n.mark = l.Need().Join(n.floor)
 	i := freshness.NoNode
 	switch {
 	case status == ledger.Open && stay == freshness.NoNode:

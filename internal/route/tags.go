@@ -166,7 +166,7 @@ func (r *Router) pick(l *ledger.Ledger, t *freshness.Table, n *need, asks *ledge
 	}
 	first := *n
 	first.exclude |= n.second
-	n.mark = l.Mark().Join(n.floor)
+	n.mark = l.Need().Join(n.floor)
 	first.mark = n.mark
 	if r.any(t, &first) && (staying(l, t, n) == staying(l, t, &first) || r.wouldLeave(l, t, first)) {
 		var later ledger.Asks // nothing is awaited for these nodes

@@ -44,6 +44,8 @@ type Ticket struct {
 	move     uint64 // all but the nodes that it may leave its own for, for the sake of balance
 	queued   int64  // waiting for one
 	changed  bool   // what the session requires can not be judged; see Told
+	verdict  tidegate.Verdict
+	tied     bool   // to this life of the primary, see Tied
 	news     uint64 // of the session, when that was decided
 	waited   int64
 	retries  int
@@ -82,6 +84,9 @@ func (r *Router) Decision(tk *Ticket) tidegate.Decision {
 		d.ShadowNode = tk.shadow.Name
 	}
 	d.ShadowReason = tk.shadowReason
+	if tk.changed || tk.Role == tidegate.RoleUnknown {
+		d.Verdict = tk.verdict
+	}
 	if tk.Proof != nil {
 		d.Observed = tk.Proof.Applied
 	}
@@ -131,6 +136,10 @@ func (r *Router) count(tk *Ticket) {
 	}
 	tk.at, tk.counted = s.node.Load(), true
 }
+
+// Tied reports whether only the life of the primary that the proof is of is known to have
+// what the session must see.
+func (tk *Ticket) Tied() bool { return tk.tied && tk.Role == tidegate.RolePrimary }
 
 // Of returns what the caller knows the ticket's node by: Node.Of.
 func (tk *Ticket) Of() any { return tk.at.Of }

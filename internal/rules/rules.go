@@ -31,12 +31,27 @@ const (
 	EpochInMark
 	// OpenCounts: what a statement has shown counts while it is still open.
 	OpenCounts
+	// ForkVerdict: a history contains the ones before it only up to where it left them.
+	ForkVerdict
+	// ForkInEpoch: two lines of one number that began at different positions are two.
+	ForkInEpoch
+	// OriginInEpoch: two lines of one number that began with the promotion of different servers are two.
+	OriginInEpoch
+	// FenceDiverged: a replica that may have what the history lacks is not used.
+	FenceDiverged
+	// HigherLineWins: a primary is none when any node is on a higher line.
+	HigherLineWins
+	// SeenVerdict: what was seen on a history is judged as what was written on it is.
+	SeenVerdict
+	// VolatileLife: what was not durable when it was handed out is judged by the primary's life.
+	VolatileLife
 	count
 )
 
 var names = [count]string{
 	"conn-older-than-probe", "bound-probe-after-read", "incarnation-in-seen", "seen-is-a-set", "seen-kept", "every-class-leaves-seen",
 	"primary-read-bounds-itself", "primary-must-have-shown", "catch-up-birth", "epoch-in-mark", "open-counts",
+	"fork-verdict", "fork-in-epoch", "origin-in-epoch", "fence-diverged", "higher-line-wins", "seen-verdict", "volatile-life",
 }
 
 // String returns the rule's name.

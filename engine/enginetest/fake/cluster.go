@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/engine"
 )
 
 // stride is the distance of two commits' positions: the number behind a
@@ -31,6 +32,12 @@ type Config struct {
 	// Async lets commits be shown and acknowledged before they are flushed, until
 	// [Node.Flush].
 	Async bool
+	// Untold keeps primaries from telling how their history came about, as they do to
+	// roles without the privilege: what is known of it is then what was seen of it.
+	Untold bool
+	// Nameless keeps servers from telling their lives apart by anything but Incarnation:
+	// two that are promoted at one position cannot be told apart.
+	Nameless bool
 }
 
 // commit is one entry of a log. It never changes.
@@ -48,7 +55,8 @@ type Cluster struct {
 	mu     sync.Mutex
 	nodes  []*Node
 	serial int
-	line   uint64 // the highest of all so far
+	line   uint64                  // the highest of all so far
+	begun  map[tidegate.Epoch]bool // which lines began where
 	lives  uint64
 	shows  []show
 	procs  uint64
@@ -67,14 +75,17 @@ func New(cfg Config) *Cluster {
 	if cfg.Ahead == 0 {
 		cfg.Ahead = 1
 	}
-	c := &Cluster{cfg: cfg, system: 77, line: 1}
+	c := &Cluster{cfg: cfg, system: 77, line: 1, begun: map[tidegate.Epoch]bool{}}
 	for i := range 1 + cfg.Replicas {
-		n := &Node{c: c, index: i, server: uint64(1000 + i), role: tidegate.RoleReplica, line: 1, delay: cfg.Delay, hidden: map[int]bool{}}
+		n := &Node{c: c, index: i, server: uint64(1000 + i), role: tidegate.RoleReplica, line: 1, least: 1, delay: cfg.Delay, hidden: map[int]bool{}}
 		n.name = fmt.Sprintf("r%d", i)
 		if i == 0 {
-			n.name, n.role = "p", tidegate.RolePrimary
+			n.name, n.role, n.lineage = "p", tidegate.RolePrimary, &engine.Lineage{Complete: true}
 		} else {
 			n.up = c.nodes[0]
+		}
+		if i > 0 {
+			n.lineage = c.nodes[0].lineage
 		}
 		n.newLife()
 		c.nodes = append(c.nodes, n)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/engine"
 )
 
 // SetDelay sets how long the replica takes to apply a commit.
@@ -49,7 +50,7 @@ func (n *Node) Start() {
 }
 
 // Checkpoint makes the present state what a crash leaves at least.
-func (n *Node) Checkpoint() { n.with(func() { n.floor = n.applied }) }
+func (n *Node) Checkpoint() { n.with(func() { n.floor, n.least = n.applied, n.line }) }
 
 // Crash begins a new incarnation. A replica's visible state goes back by up to
 // that many commits, not below its last checkpoint. A primary loses what it had
@@ -59,6 +60,7 @@ func (n *Node) Crash(back int) {
 		n.newLife()
 		if n.role == tidegate.RolePrimary {
 			n.log = slices.Clip(n.log[:n.flushed])
+			n.replayed = at(len(n.log))
 			n.endProcesses()
 			clear(n.hidden)
 			return
@@ -72,14 +74,30 @@ func (n *Node) Crash(back int) {
 // Promote makes a replica a primary with a line that no other promotion has had:
 // it shows all that it had received. Its connections and its incarnation live on. So does the old
 // primary, unless it is stopped.
-func (n *Node) Promote() {
+func (n *Node) Promote() { n.with(func() { n.promote(n.c.line + 1) }) }
+
+// PromoteApart is Promote by somebody who knows of no other promotion: the line is the
+// one behind the replica's own, which another node can have, too. In a cluster that is
+// nameless it does not begin where that one did.
+func (n *Node) PromoteApart() {
 	n.with(func() {
-		n.c.line++
-		n.line = n.c.line
-		n.role, n.up = tidegate.RolePrimary, nil
-		n.log = slices.Clip(n.log)
-		n.flushed, n.applied, n.visible = len(n.log), len(n.log), len(n.log)
+		line := n.line + 1
+		if n.c.cfg.Nameless && n.c.begun[tidegate.Epoch{Line: line, Fork: at(len(n.log)).Number()}] {
+			line = n.c.line + 1
+		}
+		n.promote(line)
 	})
+}
+
+func (n *Node) promote(line uint64) {
+	n.log = slices.Clip(n.log)
+	n.replayed = at(len(n.log))
+	branches := append(slices.Clone(n.lineage.Branches), engine.Branch{Epoch: tidegate.Epoch{System: n.c.system, Line: n.line}, End: n.replayed})
+	n.line, n.origin, n.lineage = line, uint64(n.life), &engine.Lineage{Branches: branches, Complete: true}
+	n.c.line = max(n.c.line, line)
+	n.c.begun[tidegate.Epoch{Line: line, Fork: n.replayed.Number()}] = true
+	n.role, n.up = tidegate.RolePrimary, nil
+	n.flushed, n.applied, n.visible = len(n.log), len(n.log), len(n.log)
 }
 
 // Follow makes a replica receive from another node, and reports false when it
@@ -103,7 +121,7 @@ func (n *Node) Rebuild(up *Node) {
 		if up.role == tidegate.RolePrimary {
 			n.log = slices.Clip(up.log[:up.flushed:up.flushed])
 		}
-		n.line, n.applied, n.visible, n.floor = up.line, len(n.log), len(n.log), 0
+		n.line, n.lineage, n.origin, n.least, n.applied, n.visible, n.floor = up.line, up.lineage, up.origin, 0, len(n.log), len(n.log), 0
 		clear(n.hidden)
 	})
 }

@@ -133,7 +133,7 @@ func (g *Gate) read(ctx context.Context, class tidegate.Class, rows func(*Node))
 // run runs the statement, up to its last row.
 func (l *lease) run(ctx context.Context, rows func(*Node)) (r Result, err error) {
 	c := l.conn
-	var pos tidegate.Position
+	var pos place
 	err = c.ask(ctx, OpRead, func(n *Node) {
 		rows(n)
 		r.Sampled, pos = time.Now(), n.newestPosition()

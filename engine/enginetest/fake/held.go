@@ -47,7 +47,7 @@ func (h *Held) Break() { h.l.conn.sever() }
 func (h *Held) Release(ctx context.Context) {
 	l := &h.l
 	if l.read.Captures() {
-		var pos tidegate.Position
+		var pos place
 		err := l.conn.ask(context.WithoutCancel(ctx), OpRead, func(n *Node) { pos = n.newestPosition() })
 		switch {
 		case err == nil:

@@ -92,9 +92,9 @@ func (l *lease) failed(ctx context.Context, sent bool) {
 }
 
 // at tells the position of a read on the primary, taken behind it.
-func (l *lease) at(pos tidegate.Position) {
+func (l *lease) at(p place) {
 	if !l.g.opts.Mistakes.ForgetsPosition {
-		l.g.core.At(&l.read, &l.conn.born, pos)
+		l.g.core.At(&l.read, &l.conn.born, p.pos, p.durable || l.g.opts.Mistakes.SaysDurable)
 	}
 }
 

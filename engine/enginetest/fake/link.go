@@ -136,16 +136,29 @@ func (n *Node) stillRunning(pending []uint64) (running []uint64) {
 func (n *Node) observe(o *engine.Observation, m Mistakes) {
 	o.Server, o.Incarnation, o.Role = n.server, n.life, n.role
 	o.Epoch = tidegate.Epoch{System: n.c.system, Line: n.line}
+	if !n.c.cfg.Nameless {
+		o.Started = uint64(n.life)
+	}
 	if n.role == tidegate.RolePrimary {
 		o.Applied, o.Bound, o.Ceiling = at(n.flushed), at(n.flushed), at(len(n.log))
-		o.Head = at(len(n.log))
+		o.Head, o.Replayed = at(len(n.log)), n.replayed
+		if !n.c.cfg.Untold {
+			o.Lineage = n.lineage
+		}
 		if m.CeilingIsFlushed {
 			o.Ceiling = o.Applied
 		}
 		return
 	}
-	if n.mute {
-		o.Epoch.Line = 0
+	o.Streamed = at(len(n.log))
+	switch {
+	case n.mute:
+		o.Epoch.Line, o.LeastLine = 0, n.least
+	case !n.c.cfg.Untold && n.line > 1:
+		o.Epoch.Fork = n.lineage.Branches[len(n.lineage.Branches)-1].End.Number()
+		if !n.c.cfg.Nameless {
+			o.Epoch.Origin = n.origin
+		}
 	}
 	o.Applied, o.Bound = at(n.applied), at(n.applied)
 	switch {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidegatedb/tidegate"
+	"github.com/tidegatedb/tidegate/engine"
 )
 
 // Node is one server of a [Cluster]. It is safe for concurrent use.
@@ -18,16 +19,21 @@ type Node struct {
 	life    tidegate.Incarnation
 	role    tidegate.Role
 	line    uint64
-	log     []commit // a replica's: what it has received
-	flushed int      // a primary's: what it streams
-	applied int      // a replica's: what it has published as applied
-	visible int      // a replica's: what it shows, not less
-	floor   int      // what a crash leaves
-	hidden  map[int]bool
-	running []*Process
-	up      *Node
-	delay   time.Duration
-	crashed time.Time
+	lineage *engine.Lineage // how line came about; never changed
+	least   uint64          // the line at the last checkpoint
+	origin  uint64          // in which life of which server line began
+	// replayed is where a primary's replay ended in this life, zero if there was none.
+	replayed tidegate.Position
+	log      []commit // a replica's: what it has received
+	flushed  int      // a primary's: what it streams
+	applied  int      // a replica's: what it has published as applied
+	visible  int      // a replica's: what it shows, not less
+	floor    int      // what a crash leaves
+	hidden   map[int]bool
+	running  []*Process
+	up       *Node
+	delay    time.Duration
+	crashed  time.Time
 
 	down, hung, paused, cut, mute bool
 }
@@ -48,7 +54,7 @@ func (n *Node) with(f func()) {
 // newLife begins a new incarnation.
 func (n *Node) newLife() {
 	n.c.lives++
-	n.life = tidegate.Incarnation(n.server<<32 | n.c.lives)
+	n.life, n.replayed = tidegate.Incarnation(n.server<<32|n.c.lives), tidegate.Position{}
 }
 
 // advance brings a cluster that moves by itself up to the present.
@@ -96,7 +102,7 @@ func (n *Node) receive(count int) {
 	if from == nil {
 		return
 	}
-	n.line = n.up.line
+	n.line, n.lineage, n.origin = n.up.line, n.up.lineage, n.up.origin
 	if to := min(len(from), len(n.log)+count); to > len(n.log) {
 		n.log = from[:to:to]
 	}

@@ -43,6 +43,8 @@ type Mistakes struct {
 	PendingAfterPosition bool
 	// CeilingIsFlushed forgets commits that are shown before they are durable.
 	CeilingIsFlushed bool
+	// SaysDurable says of each position that it was durable.
+	SaysDurable bool
 	// SkipsAdmit uses a connection whatever is known of it.
 	SkipsAdmit bool
 	// ForgetsPosition does not tell the position of a read on the primary.

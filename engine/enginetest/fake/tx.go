@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tidegatedb/tidegate"
 	"github.com/tidegatedb/tidegate/engine"
 )
 
@@ -125,7 +124,7 @@ func (t *Tx) Rollback(ctx context.Context) {
 // End ends a transaction that has ended without the gate: the position is taken
 // behind it, in a round trip of its own that ctx does not end.
 func (t *Tx) End(ctx context.Context) {
-	var pos tidegate.Position
+	var pos place
 	err := t.conn.ask(context.WithoutCancel(ctx), OpWrite, func(n *Node) { pos = n.newestPosition() })
 	if err != nil {
 		t.unknown()
@@ -149,8 +148,8 @@ func (t *Tx) unknown() {
 	t.g.core.EndWrite(&t.write)
 }
 
-func (t *Tx) done(pos tidegate.Position) {
-	t.g.core.Committed(&t.write, &t.conn.born, pos)
+func (t *Tx) done(p place) {
+	t.g.core.Committed(&t.write, &t.conn.born, p.pos, p.durable || t.g.opts.Mistakes.SaysDurable)
 	t.g.core.EndWrite(&t.write)
 	t.g.pools[1][t.conn.l.n.index].release(t.conn)
 }

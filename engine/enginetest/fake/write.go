@@ -35,16 +35,23 @@ func (n *Node) lives(c *conn) (ok bool) {
 	return ok
 }
 
-// position returns what bounds all that the primary shows.
-func (n *Node) position() (pos tidegate.Position) {
-	n.with(func() { pos = n.newestPosition() })
-	return pos
+// place is a position that bounds all that the primary shows, and whether it was durable
+// when it was taken.
+type place struct {
+	pos     tidegate.Position
+	durable bool
+}
+
+// position returns where the primary is.
+func (n *Node) position() (p place) {
+	n.with(func() { p = n.newestPosition() })
+	return p
 }
 
 // newestPosition is position for who holds the cluster's lock.
-func (n *Node) newestPosition() tidegate.Position {
+func (n *Node) newestPosition() place {
 	if n.c.cfg.Async {
-		return at(len(n.log))
+		return place{at(len(n.log)), n.flushed == len(n.log)}
 	}
-	return at(n.flushed)
+	return place{at(n.flushed), true}
 }
