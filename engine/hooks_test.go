@@ -141,7 +141,7 @@ func TestHookDecidedForRefusedReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h told
 		r := replicaStub(2, 100)
-		c := core(t, engine.Config{Hooks: []tidegate.Hook{h.hook()}, Wait: 5 * time.Millisecond}, r)
+		c := core(t, engine.Config{Hooks: []tidegate.Hook{h.hook()}, Wait: 5 * time.Millisecond, PrimaryWait: -1}, r)
 		ctx, _ := sessionAt(t.Context(), needs(200))
 		err := c.Begin(ctx, tidegate.Causal, &engine.Read{})
 		d := h.decisions()

@@ -13,7 +13,7 @@ import (
 func TestStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, r := primaryStub(1, 100), replicaStub(2, 40)
-		c := core(t, engine.Config{ProbeInterval: 100 * time.Millisecond}, p, r)
+		c := core(t, engine.Config{ProbeInterval: 100 * time.Millisecond, PrimaryWait: -1}, p, r)
 		want := engine.Stats{}
 		same := func(after string) {
 			t.Helper()

@@ -2,6 +2,7 @@ package pgxgate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -131,6 +132,10 @@ func bear(ctx context.Context, pc *pgconn.PgConn, w *wire.Conn, async AsyncCommi
 	if err := s.read(row); err != nil {
 		return nil, err
 	}
+	// A pooler gives its clients numbers of its own to cancel by.
+	if pid := pc.PID(); pid != 0 && uint64(pid) != s.process>>32 {
+		return nil, errPooler
+	}
 	return s, nil
 }
 
@@ -166,6 +171,7 @@ func (s *connState) read(row [][]byte) error {
 	}
 	system, _ := strconv.ParseUint(text[6], 10, 64)
 	s.born.Epoch.System = system
+	s.born.Started = started(system, text[4], text[8])
 	s.born.Server = hash(text[6], text[7], text[8])
 	s.born.Incarnation = tidegate.Incarnation(hash(text[6], text[7], text[8], text[4], text[5]))
 	if row[12] != nil {
@@ -175,6 +181,11 @@ func (s *connState) read(row [][]byte) error {
 	}
 	return a.fill(&s.born, s.layout)
 }
+
+// errPooler is a connection whose other end is not a server's process: what is asked on it next
+// can reach another one, so that nothing that it says can be held against what it showed.
+var errPooler = errors.New("pgxgate: this connection leads through a pooler such as PgBouncer, where nothing can be proven of the server behind it; " +
+	"let the node's DSN lead to the server itself, and leave pooling to this process's own pools")
 
 // processID names a server process: its number, and its start where the role may
 // see that, so that a reused number is not taken for it.

@@ -136,37 +136,40 @@ func TestCancelledReadsLeaveNothing(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	})
-	var next atomic.Int64
-	for range atOnce {
-		all.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= reads {
-					return
-				}
-				kind, class := names[i%len(names)], classes[i%len(classes)]
-				ctx, cancel := context.WithTimeout(sessions[rand.IntN(len(sessions))], time.Minute)
-				ctx, seen := tidegate.Observe(ctx)
-				timer := time.AfterFunc(rand.N(longest), cancel)
-				err := kinds[kind](ctx, db.Read(class), class)
-				switch _, sent := seen.Last(); {
-				case !errors.Is(err, context.Canceled):
-					if err != nil && !errors.Is(err, tidegate.ErrOverloaded) {
-						t.Errorf("%s: %v", kind, err)
+	// A busy machine decides few reads in time.
+	for round := 0; round < 4 && (round == 0 || min(decided.Load(), undecided.Load()) < 50); round++ {
+		var next atomic.Int64
+		for range atOnce {
+			all.Go(func() {
+				for {
+					i := int(next.Add(1)) - 1
+					if i >= reads {
+						return
 					}
-				case sent:
-					decided.Add(1)
-					cancelled[kind].Add(1)
-				default:
-					undecided.Add(1)
-					cancelled[kind].Add(1)
+					kind, class := names[i%len(names)], classes[i%len(classes)]
+					ctx, cancel := context.WithTimeout(sessions[rand.IntN(len(sessions))], time.Minute)
+					ctx, seen := tidegate.Observe(ctx)
+					timer := time.AfterFunc(rand.N(longest), cancel)
+					err := kinds[kind](ctx, db.Read(class), class)
+					switch _, sent := seen.Last(); {
+					case !errors.Is(err, context.Canceled):
+						if err != nil && !errors.Is(err, tidegate.ErrOverloaded) {
+							t.Errorf("%s: %v", kind, err)
+						}
+					case sent:
+						decided.Add(1)
+						cancelled[kind].Add(1)
+					default:
+						undecided.Add(1)
+						cancelled[kind].Add(1)
+					}
+					timer.Stop()
+					cancel()
 				}
-				timer.Stop()
-				cancel()
-			}
-		})
+			})
+		}
+		all.Wait()
 	}
-	all.Wait()
 	stop()
 	others.Wait()
 	for kind, n := range cancelled {

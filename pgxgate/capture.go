@@ -21,22 +21,29 @@ func closeNow(c *pgx.Conn) {
 	_ = c.Close(ctx)
 }
 
+// inserted returns the position behind all that was inserted, and whether that was flushed.
+func (s *connState) inserted(a *wire.Answer) (pos tidegate.Position, durable bool) {
+	pos, flushed := s.layout.at(max(a.Flush, a.Insert)), s.layout.at(a.Flush)
+	return pos, flushed.Covers(pos)
+}
+
 // readPosition bounds what a read on the primary can have shown: all that was
 // flushed, and with asynchronous commits, which are visible before they are
 // flushed, all that was inserted.
-func (db *DB) readPosition(s *connState, a *wire.Answer) tidegate.Position {
+func (db *DB) readPosition(s *connState, a *wire.Answer) (pos tidegate.Position, durable bool) {
 	if db.async.possible() {
-		return s.layout.at(max(a.Flush, a.Insert))
+		return s.inserted(a)
 	}
-	return s.layout.at(a.Flush)
+	return s.layout.at(a.Flush), true
 }
 
 // writePosition returns a position that the commit of a write is not beyond.
 //
 // Behind a synchronous commit that is the flushed position. Behind an
 // asynchronous one only the inserted one is safe, and also where nobody saw the
-// setting in force: CALL and DO can commit inside with another one.
-func (db *DB) writePosition(s *connState, a *wire.Answer, around bool) tidegate.Position {
+// setting in force: CALL and DO can commit inside with another one. durable tells that all
+// of it was flushed.
+func (db *DB) writePosition(s *connState, a *wire.Answer, around bool) (pos tidegate.Position, durable bool) {
 	off := a.AsyncCommit
 	if around {
 		// The setting can be local to the transaction: what counts is the one
@@ -47,9 +54,9 @@ func (db *DB) writePosition(s *connState, a *wire.Answer, around bool) tidegate.
 		db.async.saw("a captured commit")
 	}
 	if off || a.Called || db.async.possible() {
-		return s.layout.at(max(a.Flush, a.Insert))
+		return s.inserted(a)
 	}
-	return s.layout.at(a.Flush)
+	return s.layout.at(a.Flush), true
 }
 
 // positionNow asks for the position in a round trip of its own: what ended on the

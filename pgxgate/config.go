@@ -79,6 +79,15 @@ type Config struct {
 	// same way: for all of those reads, also those whose own budget or mark it would still
 	// keep. Zero means any number.
 	MostLag uint64
+	// PrimaryWait is how long a write, and a read that belongs on the primary, may wait for
+	// one while none is known, or none takes connections: during a failover. Zero means 1s;
+	// negative means not at all. The caller's deadline clips it. Nothing that was sent is
+	// sent again.
+	PrimaryWait time.Duration
+	// Foreign says what becomes of causal and strong reads whose session must see something
+	// of another database system, or that is ahead of the cluster's history: after a
+	// restore, or with a token from elsewhere. The zero value is [tidegate.ForeignPrimary].
+	Foreign tidegate.ForeignPolicy
 	// FallbackReads bounds the reads that are on the primary at one time for want of a
 	// replica, so that strong reads find room among the PrimaryReads however far
 	// replicas are behind. Others queue; see FallbackWait. Zero means two thirds of

@@ -66,7 +66,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	}
 	if db.core, err = engine.New(engine.Config{
 		Suspects: cfg.Suspects, LongestLag: cfg.LongestLag, MostLag: cfg.MostLag, Fallbacks: int(fallbacks), FixedFallbacks: cfg.FixedFallbacks, FallbackWait: cfg.FallbackWait,
-		FallbackShare: cfg.FallbackShare, FallbackWindow: cfg.FallbackWindow,
+		FallbackShare: cfg.FallbackShare, FallbackWindow: cfg.FallbackWindow, PrimaryWait: cfg.PrimaryWait, Foreign: cfg.Foreign,
 		Cluster: cfg.Cluster, Nodes: known, Zone: cfg.Zone, Wait: cfg.Wait, ProofWait: cfg.ProofWait, ProbeInterval: cfg.ProbeInterval,
 		ProbeTimeout: cfg.ProbeTimeout, DemandRate: cfg.DemandRate, DemandBurst: cfg.DemandBurst,
 		Rollout: cfg.Rollout, Hooks: cfg.Hooks, Logger: cfg.Logger,

@@ -28,6 +28,7 @@ type lease struct {
 	armed    bool
 	shown    bool // something may have been read whose end the handle does not send
 	attempts int
+	began    int64 // when the first attempt did, zero before
 }
 
 // take finds a node, and a connection to it that the proof holds for.
@@ -36,7 +37,13 @@ func (l *lease) take(ctx context.Context, class tidegate.Class) error {
 		if err := l.db.core.Begin(ctx, class, &l.read); err != nil {
 			return err
 		}
+		if l.read.Primary() && l.began == 0 {
+			l.began = engine.Now()
+		}
 		err := l.acquire(ctx)
+		if err != nil && l.awaitsPrimary(ctx, err) {
+			continue
+		}
 		if err != nil {
 			if !l.tryElsewhere(ctx, err, false) {
 				if over := ctx.Err(); over != nil { // which says nothing of freshness
@@ -60,6 +67,20 @@ func (l *lease) take(ctx context.Context, class tidegate.Class) error {
 			return l.db.core.Refuse(&l.read)
 		}
 	}
+}
+
+// awaitsPrimary ends an attempt on a primary that takes no connections, and reports whether
+// there is one that may: the next attempt goes there.
+func (l *lease) awaitsPrimary(ctx context.Context, err error) bool {
+	if !l.read.Primary() || ctx.Err() != nil || !lostNetwork(err) && !connectionLost(err) {
+		return false
+	}
+	l.db.core.Suspect(l.read.Node())
+	if !l.db.core.AwaitPrimary(ctx, l.began, engine.Now()) {
+		return false
+	}
+	l.db.core.Retry(&l.read, tidegate.RetryConnection, false)
+	return true
 }
 
 func (l *lease) acquire(ctx context.Context) error {
@@ -92,6 +113,7 @@ func (l *lease) roleHolds() bool {
 	// It would go on saying so until somebody used it.
 	closeNow(l.conn.Conn())
 	if l.read.Primary() {
+		nodeOf(l.read.Source()).demoted()
 		l.db.core.Retry(&l.read, tidegate.RetryRole, false)
 	} else {
 		l.db.core.Fail(&l.read, tidegate.RetryRole, false)
@@ -121,7 +143,8 @@ func (l *lease) capture() {
 	case !a.Sent:
 		// The server never heard of it.
 	case a.OK:
-		l.db.core.At(&l.read, &l.state.born, l.db.readPosition(l.state, &a))
+		pos, durable := l.db.readPosition(l.state, &a)
+		l.db.core.At(&l.read, &l.state.born, pos, durable)
 	default:
 		l.db.core.Lost(&l.read)
 		l.db.forgotten(l.conn, l.state, &a)

@@ -103,6 +103,32 @@ func (n *node) acquire(ctx context.Context, u use) (*pgxpool.Conn, error) {
 	return c, err
 }
 
+// errDemoted means that the server is a standby now.
+var errDemoted = errors.New("pgxgate: the server is a standby now")
+
+// acquireWriter returns a connection for writes to a server that has not said since then
+// that it is a standby. The others that it has are over, too.
+func (n *node) acquireWriter(ctx context.Context) (*pgxpool.Conn, error) {
+	c, err := n.acquire(ctx, writes)
+	if err != nil || !otherRole(c.Conn().PgConn(), true) {
+		return c, err
+	}
+	closeNow(c.Conn())
+	c.Release()
+	n.demoted()
+	return nil, errDemoted
+}
+
+// demoted throws away the connections that the node has as the primary: those in use when
+// they are given back. They lead to a server that is a standby now.
+func (n *node) demoted() {
+	for _, u := range []use{writes, primaryReads} {
+		if p := n.pools[u].Load(); p != nil {
+			p.Reset()
+		}
+	}
+}
+
 // primaryReads is how many connections Read handles have to the node while it is the
 // primary.
 func (n *node) primaryReads() int32 {

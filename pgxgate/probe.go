@@ -70,6 +70,9 @@ func (a *answer) fill(o *engine.Observation, y layout) error {
 	// was replayed, somebody may have seen the next record; after a restart the
 	// received position can be missing or far behind and says nothing.
 	o.Bound = tidegate.Beyond(y.normal(a.first))
+	if a.hasSecond {
+		o.Streamed = y.at(a.second)
+	}
 	switch {
 	case !a.hasSecond || y.normal(a.second) < y.normal(a.first):
 		o.Loose = true
@@ -90,6 +93,12 @@ type watch struct {
 	conn   *pgx.Conn
 	state  *connState
 	looked time.Time // for asynchronous commits
+	// pedigree and least are what the server at the other end has told of its line.
+	pedigree pedigree
+	least    struct {
+		line  uint64
+		asked time.Time
+	}
 }
 
 func newWatch(db *DB, base *pgxpool.Config) watch {
@@ -152,7 +161,8 @@ func (w *watch) connect(ctx context.Context) error {
 		_ = c.Close(ctx)
 		return err
 	}
-	w.conn, w.state, w.looked = c, s, time.Time{}
+	w.conn, w.state, w.looked, w.pedigree = c, s, time.Time{}, pedigree{}
+	w.least.line, w.least.asked = 0, time.Time{}
 	return nil
 }
 
@@ -170,7 +180,7 @@ var binaryFormat = []int16{1}
 func (w *watch) Probe(ctx context.Context, pending []uint64) (engine.Observation, error) {
 	var o engine.Observation
 	err := w.on(ctx, func(c *pgx.Conn, s *connState) error {
-		o = engine.Observation{Server: s.born.Server, Incarnation: s.born.Incarnation, Epoch: s.born.Epoch}
+		o = engine.Observation{Server: s.born.Server, Incarnation: s.born.Incarnation, Started: s.born.Started, Epoch: s.born.Epoch}
 		if len(pending) > 0 {
 			// Before the position: a process that is gone now has committed below it.
 			running, err := stillRunning(ctx, c, pending)
@@ -194,6 +204,7 @@ func (w *watch) Probe(ctx context.Context, pending []uint64) (engine.Observation
 		if err := a.fill(&o, s.layout); err != nil {
 			return err
 		}
+		w.place(ctx, c, s, &o)
 		if now := time.Now(); o.Role == tidegate.RolePrimary && now.Sub(w.looked) > asyncLook {
 			if err := w.db.async.look(ctx, c); err != nil {
 				return err
@@ -206,6 +217,19 @@ func (w *watch) Probe(ctx context.Context, pending []uint64) (engine.Observation
 		return nil
 	})
 	return o, err
+}
+
+// place adds what is known of the server's line.
+func (w *watch) place(ctx context.Context, c *pgx.Conn, s *connState, o *engine.Observation) {
+	l := w.lineage(ctx, s, o.Epoch.Line)
+	switch {
+	case o.Role == tidegate.RolePrimary:
+		o.Lineage, o.Replayed = l, w.replayed(ctx, c, s, o.Epoch.Line)
+	case o.Epoch.Line == 0:
+		o.LeastLine = w.leastLine(ctx, c)
+	case l != nil && len(l.Branches) > 0:
+		o.Epoch.Fork = l.Branches[len(l.Branches)-1].End.Number()
+	}
 }
 
 // uint64Of reads the binary form of pg_lsn and bigint.

@@ -33,21 +33,29 @@ type writeLease struct {
 	ask   wire.Ask
 }
 
+// beginWrite takes a connection to the primary. One that takes none may be over: while
+// nothing was sent the write can begin again on another one.
 func (db *DB) beginWrite(ctx context.Context) (*writeLease, error) {
-	w, err := db.core.BeginWrite(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c, err := nodeOf(w.Source()).acquire(ctx, writes)
-	if err != nil {
+	began := engine.Now()
+	for {
+		w, err := db.core.BeginWrite(ctx)
+		if err != nil {
+			return nil, err
+		}
+		n := nodeOf(w.Source())
+		c, err := n.acquireWriter(ctx)
+		if err == nil {
+			return &writeLease{db: db, write: w, conn: c, state: stateOf(c.Conn())}, nil
+		}
 		db.core.EndWrite(&w)
 		if ctx.Err() != nil {
 			return nil, err
 		}
 		db.core.Suspect(w.Node)
-		return nil, db.explain(err, tidegate.ErrNoPrimary)
+		if !(lostNetwork(err) || connectionLost(err) || errors.Is(err, errDemoted)) || !db.core.AwaitPrimary(ctx, began, engine.Now()) {
+			return nil, db.explain(err, tidegate.ErrNoPrimary)
+		}
 	}
-	return &writeLease{db: db, write: w, conn: c, state: stateOf(c.Conn())}, nil
 }
 
 // arm asks for the position behind the next command. Without a session nobody
@@ -71,10 +79,12 @@ func (w *writeLease) capture(err error) {
 	case !a.Sent:
 		// The server never heard of it.
 	case a.OK && around && a.Before.OK && !a.Before.Wrote:
-		w.db.core.Committed(&w.write, &w.state.born, w.db.readPosition(w.state, &a))
+		pos, durable := w.db.readPosition(w.state, &a)
+		w.db.core.Committed(&w.write, &w.state.born, pos, durable)
 	case a.OK:
 		a.Called = a.Called || a.Failed
-		w.db.core.Committed(&w.write, &w.state.born, w.db.writePosition(w.state, &a, around))
+		pos, durable := w.db.writePosition(w.state, &a, around)
+		w.db.core.Committed(&w.write, &w.state.born, pos, durable)
 	case err == nil || sqlState(err) != "" && !connectionLost(err):
 		// What happened is known, where it stands is not.
 		w.db.core.Unknown(&w.write, &w.state.born, 0)
@@ -103,8 +113,11 @@ func (w *writeLease) end(err error) {
 func (w *writeLease) suspect(err error) {
 	c := w.conn.Conn()
 	demoted := sqlState(err) == "25006" && c.PgConn().ParameterStatus("in_hot_standby") == "on"
-	if demoted && !c.IsClosed() {
-		closeNow(c)
+	if demoted {
+		if !c.IsClosed() {
+			closeNow(c)
+		}
+		nodeOf(w.write.Source()).demoted()
 	}
 	if demoted || c.IsClosed() || connectionLost(err) || sqlState(err) == "25006" {
 		w.db.core.Suspect(w.write.Node)
@@ -249,7 +262,8 @@ func (w *writeLease) unseen() {
 	switch {
 	case a.OK:
 		a.Called = true // with whatever setting
-		w.db.core.Committed(&w.write, &w.state.born, w.db.writePosition(w.state, &a, false))
+		pos, durable := w.db.writePosition(w.state, &a, false)
+		w.db.core.Committed(&w.write, &w.state.born, pos, durable)
 	case w.conn.Conn().IsClosed():
 		w.db.core.Unknown(&w.write, &w.state.born, w.state.process)
 	default:

@@ -33,13 +33,19 @@ func (r *Router) primary(ctx context.Context, tk *Ticket, reason tidegate.Reason
 
 // prove takes the primary once it is proven to show what the session has seen.
 func (r *Router) prove(ctx context.Context, tk *Ticket, reason tidegate.Reason, causal bool, w *waiter) error {
-	proofLimit := w.spent() + clip(ctx, r.cfg.ProofWait)
+	proofLimit, primaryLimit := w.spent()+clip(ctx, r.cfg.ProofWait), w.spent()+clip(ctx, r.cfg.PrimaryWait)
 	touched := false
 	var there tidegate.Incarnation
 	for {
 		var asks ledger.Asks
 		t := r.facts.Table()
+		if t.Primary == freshness.NoNode && w.waitPrimary(ctx, t, primaryLimit) {
+			continue
+		}
 		if t.Primary == freshness.NoNode || tk.exclude&(1<<uint(t.Primary)) != 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			return r.refuse(tk, t, w)
 		}
 		if on := life(t); tk.Ledger != nil && (!touched || on != there) {

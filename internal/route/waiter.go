@@ -37,6 +37,11 @@ func (w *waiter) stop(tk *Ticket) {
 	}
 }
 
+// waitPrimary waits for a table that may have a primary: every node might be it.
+func (w *waiter) waitPrimary(ctx context.Context, t *freshness.Table, limit time.Duration) bool {
+	return w.wait(ctx, t, &ledger.Asks{Nodes: 1<<uint(len(t.Nodes)) - 1}, limit)
+}
+
 // wait asks for what is missing and waits for a newer table than t. It returns
 // false when limit, counted from the first wait, or the context is over.
 func (w *waiter) wait(ctx context.Context, t *freshness.Table, asks *ledger.Asks, limit time.Duration) bool {
