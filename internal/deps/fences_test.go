@@ -110,6 +110,11 @@ var fences = []fence{
 		because: "only tests and the lab start database servers",
 	},
 	{
+		dir: ".", code: true, except: []string{"cmd", "internal/pgcluster", "internal/netfault"},
+		deny:    []string{own + "/internal/netfault"},
+		because: "only tests and the lab break the network",
+	},
+	{
 		dir: ".", except: []string{"pgxgate", "cmd", "test"},
 		deny:    []string{"github.com/jackc"},
 		because: "pgx is the business of pgxgate, the command line tool and the compatibility tests",
@@ -193,6 +198,9 @@ func TestFencesStopPlantedImports(t *testing.T) {
 		{"engine/enginetest", true, "github.com/jackc/pgx/v5", true},
 		{"engine", true, own + "/internal/pgcluster", false},
 		{"engine", false, own + "/internal/pgcluster", true},
+		{"engine", true, own + "/internal/netfault", false},
+		{"engine", false, own + "/internal/netfault", true},
+		{"internal/pgcluster", false, own + "/internal/netfault", false},
 		{"pgxgate", false, own + "/internal/pgcluster", true},
 		{"pgxgate", false, "github.com/jackc/pgx/v5/pgxpool", false},
 		{"pgxgate", true, own + "/cmd/tidegate/internal/lab", true},

@@ -28,6 +28,7 @@ type Cluster struct {
 	folder  *folder
 	account *account
 	servers []*Server // the primary first
+	links   bool      // Config.Links
 
 	logMu sync.Mutex
 	logTo func(string)
@@ -53,7 +54,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Install: cfg.Install, account: acc, logTo: cfg.Log}
+	c := &Cluster{Install: cfg.Install, account: acc, links: cfg.Links, logTo: cfg.Log}
 	c.stop = sync.OnceValue(c.tearDown)
 	c.life, c.end = context.WithCancel(context.Background())
 	if swept, err := Sweep(cfg.Parent); err != nil || len(swept) > 0 {
@@ -171,6 +172,7 @@ func (c *Cluster) tearDown() error {
 	err := c.each(c.servers, func(s *Server) error {
 		s.op.Lock()
 		defer s.op.Unlock()
+		defer s.closeLink()
 		if run := s.running(); run != nil && run.resume() == nil && run.end(syscall.SIGQUIT, patience, nil) == nil {
 			return nil
 		}

@@ -28,6 +28,9 @@ type Config struct {
 	// system's cache survives every fault that this package makes, and flushing
 	// costs most of the time of a test.
 	Fsync bool
+	// Links makes each standby replicate through a proxy of its own, by which
+	// the link can be cut or stalled: [Server.Link]. Off by default.
+	Links bool
 	// Parent is the folder that the cluster's own folder is made in. Empty:
 	// os.TempDir(). The user that the servers run as must be able to enter it.
 	Parent string
@@ -36,7 +39,7 @@ type Config struct {
 }
 
 // reserved are the settings that the package needs to find its own servers.
-var reserved = []string{"port", "listen_addresses", "unix_socket_directories", "cluster_name", "primary_conninfo"}
+var reserved = []string{"port", "listen_addresses", "unix_socket_directories", "cluster_name", upstreamSetting}
 
 var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 

@@ -1,7 +1,7 @@
 // Package pgcluster starts, stops and breaks real PostgreSQL clusters, one
 // primary and some streaming standbys, in a temporary folder. It serves tests
-// and the command line's lab; it needs the server programs on this machine and
-// nothing but the standard library.
+// and the command line's lab; it needs the server programs on this machine, and of
+// Go the standard library and the proxy of package netfault only.
 //
 //	c, err := pgcluster.Start(ctx, pgcluster.Config{Replicas: 2})
 //	defer c.Stop()

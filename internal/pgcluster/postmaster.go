@@ -28,7 +28,7 @@ var errPortTaken = errors.New("the port is taken")
 
 // launch starts the server's process. It runs on whatever happens to the
 // caller's context: contexts limit steps, Stop ends servers.
-func (s *Server) launch() (*postmaster, error) {
+func (s *Server) launch(args ...string) (*postmaster, error) {
 	log, err := os.OpenFile(s.LogPath, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("pgcluster: %w", err)
@@ -38,7 +38,7 @@ func (s *Server) launch() (*postmaster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pgcluster: %w", err)
 	}
-	cmd := s.cluster.command(context.Background(), "postgres", "-D", s.DataDir)
+	cmd := s.cluster.command(context.Background(), "postgres", append([]string{"-D", s.DataDir}, args...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("pgcluster: %s: %w", s.Name, err)

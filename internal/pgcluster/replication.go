@@ -14,6 +14,15 @@ import (
 // ALTER SYSTEM still works.
 const settingsFile = "tidegate.conf"
 
+// alteredFile holds in a data folder what ALTER SYSTEM has set.
+const alteredFile = "postgresql.auto.conf"
+
+// standbySignal is the file that makes a server start as a standby.
+const standbySignal = "standby.signal"
+
+// upstreamSetting says where a standby replicates from.
+const upstreamSetting = "primary_conninfo"
+
 // initialize makes the primary's data folder and starts it.
 func (s *Server) initialize(ctx context.Context) error {
 	args := []string{"-D", s.DataDir, "-U", "postgres", "-A", "trust", "-N", "--locale=C", "-E", "UTF8"}
@@ -31,19 +40,35 @@ func (s *Server) initialize(ctx context.Context) error {
 	return s.startOnFreePort(ctx)
 }
 
-// clone makes a standby of a running server and starts it.
+// clone makes a standby of a running server and starts it for the first time.
 func (s *Server) clone(ctx context.Context, upstream *Server) error {
-	args := []string{"-d", upstream.conninfo(s.Name), "-D", s.DataDir, "-X", "stream", "-c", "fast", "--no-sync"}
-	if _, err := s.cluster.run(ctx, "", "pg_basebackup", args...); err != nil {
+	if err := s.copyFrom(ctx, upstream); err != nil {
 		return err
 	}
-	// Not by pg_basebackup -R: that writes primary_conninfo where it goes over
-	// the settings file, and Set could not change it.
-	if err := s.cluster.writeFile(filepath.Join(s.DataDir, "standby.signal"), ""); err != nil {
+	if err := s.markStandby(); err != nil {
 		return err
 	}
-	s.settings["primary_conninfo"] = upstream.conninfo(s.Name)
+	s.op.Lock()
+	err := s.follow(upstream)
+	s.op.Unlock()
+	if err != nil {
+		return err
+	}
 	return s.startOnFreePort(ctx)
+}
+
+// copyFrom makes the data folder a copy of a running server's.
+func (s *Server) copyFrom(ctx context.Context, upstream *Server) error {
+	args := []string{"-d", upstream.conninfo(s.Name), "-D", s.DataDir, "-X", "stream", "-c", "fast", "--no-sync"}
+	_, err := s.cluster.run(ctx, "", "pg_basebackup", args...)
+	return err
+}
+
+// markStandby makes the server start as a standby. Not by pg_basebackup -R: that
+// writes primary_conninfo where it goes over the settings file, and Set could not
+// change it.
+func (s *Server) markStandby() error {
+	return s.cluster.writeFile(filepath.Join(s.DataDir, standbySignal), "")
 }
 
 // startOnFreePort starts a server for the first time. Only then can its port be
@@ -68,8 +93,10 @@ func (s *Server) startOnFreePort(ctx context.Context) error {
 }
 
 // conninfo is how a standby of that name reaches this server.
-func (s *Server) conninfo(standby string) string {
-	return fmt.Sprintf("host=127.0.0.1 port=%d user=postgres application_name=%s sslmode=disable", s.Port, standby)
+func (s *Server) conninfo(standby string) string { return conninfo(s.Port, standby) }
+
+func conninfo(port int, standby string) string {
+	return fmt.Sprintf("host=127.0.0.1 port=%d user=postgres application_name=%s sslmode=disable", port, standby)
 }
 
 // Promote makes a standby a primary of its own and returns when it takes writes.
@@ -92,14 +119,36 @@ func (s *Server) Promote(ctx context.Context) error {
 
 // Follow points a standby at another server of the cluster, from now on if it
 // runs, else from its next start. It does not wait until it streams.
+//
+// The upstream may be on a newer timeline: the standby changes over to it. One
+// that has more of the old timeline than the new one took over is past the fork.
+// It goes on answering reads from what it has, asks again and again, and gets
+// nothing; only [Server.Rewind] or [Server.Rebuild] bring it back. Restarted, it
+// either refuses to start or goes on replaying what it has of the old timeline.
 func (s *Server) Follow(upstream *Server) error {
-	if err := s.Set(map[string]string{"primary_conninfo": upstream.conninfo(s.Name)}); err != nil {
-		return err
+	s.op.Lock()
+	err := s.follow(upstream)
+	s.op.Unlock()
+	if err != nil {
+		return fmt.Errorf("pgcluster: %s follows %s: %w", s.Name, upstream.Name, err)
 	}
 	if !s.Alive() {
 		return nil
 	}
 	return s.Reload()
+}
+
+// follow sets where the server replicates from, under op.
+func (s *Server) follow(upstream *Server) error {
+	port := upstream.Port
+	if s.cluster.links {
+		link, err := s.linkTo(upstream)
+		if err != nil {
+			return err
+		}
+		port = link.Port()
+	}
+	return s.set(map[string]string{upstreamSetting: conninfo(port, s.Name)})
 }
 
 // caughtUp waits inside the server, because to ask again would each time start a

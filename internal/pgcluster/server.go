@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/tidegatedb/tidegate/internal/netfault"
 )
 
 // How long a step may take before it is an error, whatever the caller's context.
@@ -41,9 +43,10 @@ type Server struct {
 	settings map[string]string // under op
 
 	mu      sync.Mutex
-	current *postmaster   // nil: not running
-	spent   time.Duration // CPU of earlier runs
-	high    time.Duration // highest known CPU of the current run
+	link    *netfault.Proxy // nil: none yet, or no Config.Links
+	current *postmaster     // nil: not running
+	spent   time.Duration   // CPU of earlier runs
+	high    time.Duration   // highest known CPU of the current run
 }
 
 // StopMode is how a server is asked to stop.
@@ -88,8 +91,8 @@ func (s *Server) Start(ctx context.Context) error {
 	return s.start(ctx)
 }
 
-// start is Start under op.
-func (s *Server) start(ctx context.Context) error {
+// start is Start under op, with arguments for the server.
+func (s *Server) start(ctx context.Context, args ...string) error {
 	if s.cluster.life.Err() != nil {
 		return fmt.Errorf("pgcluster: start %s: %w", s.Name, ErrStopped)
 	}
@@ -101,7 +104,7 @@ func (s *Server) start(ctx context.Context) error {
 	// Its last run has ended and been reaped here, so the files it may have left
 	// are stale even if their process id has gone to another process.
 	s.clearLeftovers()
-	run, err := s.launch()
+	run, err := s.launch(args...)
 	if err != nil {
 		return err
 	}
@@ -150,7 +153,7 @@ func (s *Server) Set(settings map[string]string) error {
 		return fmt.Errorf("pgcluster: %s: %w", s.Name, err)
 	}
 	for _, name := range reserved {
-		if _, ok := settings[name]; ok && name != "primary_conninfo" {
+		if _, ok := settings[name]; ok && name != upstreamSetting {
 			return fmt.Errorf("pgcluster: %s: %s is set by the package", s.Name, name)
 		}
 	}
