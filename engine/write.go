@@ -21,9 +21,15 @@ type Write struct {
 	epoch  tidegate.Epoch
 	ledger *ledger.Ledger
 	// session is not nil while the write is open.
-	session *tidegate.Session
-	sent    int64 // when the round trip that is on its way began, zero without one
+	session  *tidegate.Session
+	sent     int64 // when the round trip that is on its way began, zero without one
+	doubtful bool
 }
+
+// Doubtful reports whether the primary does not answer probes: connections that there were
+// before may be dead, and what is sent on a dead one has an unknown outcome. An adapter tries
+// a connection first then.
+func (w *Write) Doubtful() bool { return w.doubtful }
 
 // BeginWrite returns where a write goes. It waits for a primary for Config.PrimaryWait at
 // most. Errors are the context's, or wrap [tidegate.ErrNoPrimary] and say what each node
@@ -53,7 +59,7 @@ func (c *Core) BeginWrite(ctx context.Context) (Write, error) {
 		return Write{}, c.noPrimary(t)
 	}
 	n := &t.Nodes[t.Primary]
-	w := Write{Node: t.Primary, source: source, proof: n.Obs, epoch: n.Epoch, session: s, ledger: c.ledger(s)}
+	w := Write{Node: t.Primary, source: source, proof: n.Obs, epoch: n.Epoch, doubtful: n.Err != nil, session: s, ledger: c.ledger(s)}
 	if s != nil {
 		w.ledger.Enter(n.Obs.Incarnation)
 		if c.cfg.Suspects {

@@ -107,16 +107,27 @@ func (n *node) acquire(ctx context.Context, u use) (*pgxpool.Conn, error) {
 var errDemoted = errors.New("pgxgate: the server is a standby now")
 
 // acquireWriter returns a connection for writes to a server that has not said since then
-// that it is a standby. The others that it has are over, too.
-func (n *node) acquireWriter(ctx context.Context) (*pgxpool.Conn, error) {
+// that it is a standby; the others that it has are over, too. try makes sure that the server
+// is still at the other end: nothing that matters has been sent until then.
+func (n *node) acquireWriter(ctx context.Context, try bool) (*pgxpool.Conn, error) {
 	c, err := n.acquire(ctx, writes)
-	if err != nil || !otherRole(c.Conn().PgConn(), true) {
-		return c, err
+	if err != nil {
+		return nil, err
+	}
+	if try {
+		err = c.Ping(ctx)
+	}
+	demoted := otherRole(c.Conn().PgConn(), true)
+	if err == nil && !demoted {
+		return c, nil
 	}
 	closeNow(c.Conn())
 	c.Release()
-	n.demoted()
-	return nil, errDemoted
+	if demoted {
+		n.demoted()
+		return nil, errDemoted
+	}
+	return nil, err
 }
 
 // demoted throws away the connections that the node has as the primary: those in use when

@@ -43,7 +43,7 @@ func (db *DB) beginWrite(ctx context.Context) (*writeLease, error) {
 			return nil, err
 		}
 		n := nodeOf(w.Source())
-		c, err := n.acquireWriter(ctx)
+		c, err := n.acquireWriter(ctx, w.Doubtful())
 		if err == nil {
 			return &writeLease{db: db, write: w, conn: c, state: stateOf(c.Conn())}, nil
 		}
