@@ -38,7 +38,7 @@ GOLANGCI         := $(CURDIR)/.cache/golangci-lint-$(GOLANGCI_VERSION)
 help: ## list the targets and the variables they take
 	@echo 'usage: make TARGET [VARIABLE=value]'
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo '  PKG=./internal/route/...   test, lint: only these packages (lint: of the root module)'
 	@echo '  TESTFLAGS="-run Name -v"   test: more flags for go test'
@@ -49,6 +49,7 @@ help: ## list the targets and the variables they take
 	@echo '  FUZZTIME=1m FUZZ=Verify    fuzz-smoke: how long for each target, and which'
 	@echo '  BENCH=Pick BENCHTIME=1x COUNT=10 BENCHPKG=./internal/route/...   bench'
 	@echo '  TIDEGATE_PG_BIN=/folder    the PostgreSQL to use; else PATH and the usual folders'
+	@echo '  TIDEGATE_PG_BIN_NEWER=/folder   a second, newer one, for need-postgres-newer and tests that run on both'
 	@echo '  TIDEGATE_CHROMIUM=/program the Chromium or Chrome to use; else PATH'
 	@echo '  TIDEGATE_REDIS_BIN=/file   the Redis or Valkey server to use; else PATH'
 
@@ -143,3 +144,8 @@ clean: ## remove what was built here (not the linter)
 .PHONY: need-go need-cc need-postgres need-redis need-chromium
 need-go need-cc need-postgres need-redis need-chromium:
 	@scripts/$@.sh
+
+.PHONY: need-postgres-newer
+need-postgres-newer: ## a second, newer PostgreSQL for tests, unpacked into .cache
+	@scripts/$@.sh
+	@echo "TIDEGATE_PG_BIN_NEWER=$$(scripts/$@.sh --find)"

@@ -16,55 +16,10 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=scripts/packages.sh
 . "$here/packages.sh"
+# shellcheck source=scripts/postgres.sh
+. "$here/postgres.sh"
 
 oldest=14 # the oldest major version that Tidegate supports: docs/versions.md
-
-# major FOLDER prints the major version of the server in it.
-major() {
-	"$1/postgres" --version 2>/dev/null | sed -n 's/^[^0-9]*\([0-9][0-9]*\).*/\1/p'
-}
-
-# usable FOLDER: a server with all that a cluster with standbys is made of.
-usable() {
-	local program version
-	for program in postgres initdb pg_basebackup psql; do
-		[ -x "$1/$program" ] || return 1
-	done
-	version=$(major "$1")
-	[ -n "$version" ] && [ "$version" -ge "$oldest" ]
-}
-
-# folders prints where the programs may be, the best first. Debian puts wrappers
-# of the client programs on PATH but no server: only initdb tells.
-folders() {
-	local initdb pattern
-	if initdb=$(command -v initdb 2>/dev/null); then
-		dirname "$initdb"
-		dirname "$(readlink -f "$initdb" 2>/dev/null || echo "$initdb")"
-	fi
-	# The same ones as in internal/pgcluster, the newest release first.
-	for pattern in \
-		'/usr/lib/postgresql/*/bin' \
-		'/usr/pgsql-*/bin' \
-		'/usr/local/pgsql/bin' \
-		'/opt/homebrew/opt/postgresql@*/bin' \
-		'/usr/local/opt/postgresql@*/bin' \
-		'/Applications/Postgres.app/Contents/Versions/*/bin'; do
-		compgen -G "$pattern" | sort -rV || true
-	done
-}
-
-# find_folder prints the first usable folder.
-find_folder() {
-	local folder
-	while IFS= read -r folder; do
-		if usable "$folder"; then
-			echo "$folder"
-			return 0
-		fi
-	done < <(folders)
-	return 1
-}
 
 only_find=false
 case "${1:-}" in
@@ -76,13 +31,13 @@ esac
 # A folder that somebody named is taken as it is, or is an error: another one
 # in its place would test what nobody asked for.
 if [ -n "${TIDEGATE_PG_BIN:-}" ]; then
-	usable "$TIDEGATE_PG_BIN" ||
+	usable "$TIDEGATE_PG_BIN" $oldest ||
 		die 3 "TIDEGATE_PG_BIN=$TIDEGATE_PG_BIN has no PostgreSQL $oldest or newer: it must hold postgres, initdb, pg_basebackup and psql. Correct it or unset it."
 	[ "$only_find" = true ] && echo "$TIDEGATE_PG_BIN"
 	exit 0
 fi
 
-if folder=$(find_folder); then
+if folder=$(first_usable $oldest); then
 	[ "$only_find" = true ] && echo "$folder"
 	exit 0
 fi
@@ -132,6 +87,6 @@ as_root sh -c "echo 'create_main_cluster = false' >'$dropin'"
 
 apt_install postgresql || die 3 "apt-get could not install postgresql (see above). $by_hand"
 
-folder=$(find_folder) ||
+folder=$(first_usable $oldest) ||
 	die 3 "the package postgresql of this release is older than $oldest, or incomplete. Install a newer one. $by_hand"
 note "PostgreSQL $(major "$folder") is in $folder"

@@ -18,6 +18,11 @@ import (
 // programs, for machines where they are in no usual place.
 const EnvBinDir = "TIDEGATE_PG_BIN"
 
+// EnvBinDirNewer names the environment variable with the folder of a second
+// installation, of a newer release than the usual one, for tests that run on both
+// (scripts/need-postgres-newer.sh gets one).
+const EnvBinDirNewer = "TIDEGATE_PG_BIN_NEWER"
+
 // minMajor is the oldest release that knows every setting used here
 // (wal_keep_size and a reloadable primary_conninfo came with 13).
 const minMajor = 13
@@ -69,13 +74,43 @@ func Find(explicit string) (Install, error) {
 	return Install{}, fmt.Errorf("%w in PATH or the usual folders; %s", ErrNotFound, notFoundHint)
 }
 
+// FindNewer returns an installation of a newer release than Find("") returns: the
+// one in TIDEGATE_PG_BIN_NEWER, else the newest that FindAll finds. A folder that
+// was named but cannot be used, or is not newer, is an error. Errors wrap
+// [ErrNotFound] and say what to do next.
+func FindNewer() (Install, error) {
+	usual, err := Find("")
+	if err != nil {
+		return Install{}, err
+	}
+	if named := os.Getenv(EnvBinDirNewer); named != "" {
+		inst, err := inspect(named)
+		if err == nil && inst.Major <= usual.Major {
+			err = fmt.Errorf("release %s is not newer than %s, the usual one", inst.Version, usual.Version)
+		}
+		if err != nil {
+			return Install{}, fmt.Errorf("%w in %s %s: %w; %s", ErrNotFound, EnvBinDirNewer, named, err, newerHint)
+		}
+		return inst, nil
+	}
+	if all := FindAll(); len(all) > 0 && all[0].Major > usual.Major {
+		return all[0], nil
+	}
+	return Install{}, fmt.Errorf("%w that are newer than %v; %s", ErrNotFound, usual, newerHint)
+}
+
+const newerHint = "make need-postgres-newer gets some on Debian and Ubuntu; set " + EnvBinDirNewer +
+	" to the folder that scripts/need-postgres-newer.sh --find prints"
+
 // FindAll returns one installation for each major release found in
-// TIDEGATE_PG_BIN, PATH and the usual folders, newest first. It is empty when
-// there is none.
+// TIDEGATE_PG_BIN, TIDEGATE_PG_BIN_NEWER, PATH and the usual folders, newest
+// first. It is empty when there is none.
 func FindAll() []Install {
 	dirs := candidates()
-	if dir := os.Getenv(EnvBinDir); dir != "" {
-		dirs = append([]string{dir}, dirs...)
+	for _, name := range []string{EnvBinDirNewer, EnvBinDir} {
+		if dir := os.Getenv(name); dir != "" {
+			dirs = append([]string{dir}, dirs...)
+		}
 	}
 	var all []Install
 	for _, dir := range dirs {

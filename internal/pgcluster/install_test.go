@@ -98,6 +98,39 @@ func TestFindAllHasEachReleaseOnce(t *testing.T) {
 	}
 }
 
+func TestFindNewer(t *testing.T) {
+	usual := fakeInstall(t, "postgres (PostgreSQL) 98.1", programs...)
+	newer := fakeInstall(t, "postgres (PostgreSQL) 99.0", programs...)
+	t.Setenv(pgcluster.EnvBinDir, usual)
+	t.Setenv(pgcluster.EnvBinDirNewer, newer)
+	if got, err := pgcluster.FindNewer(); err != nil || got.BinDir != newer {
+		t.Errorf("FindNewer = %v, %v, want it in %s", got, err, newer)
+	}
+	if got, err := pgcluster.Find(""); err != nil || got.BinDir != usual {
+		t.Errorf("Find = %v, %v, want the usual one in %s", got, err, usual)
+	}
+	if all := pgcluster.FindAll(); !containsDir(all, usual) || !containsDir(all, newer) {
+		t.Errorf("FindAll = %v, want both", all)
+	}
+	for name, dir := range map[string]string{
+		"is missing":   t.TempDir(),
+		"is not newer": usual,
+		"newer than":   "", // none in the usual folders is
+	} {
+		t.Setenv(pgcluster.EnvBinDirNewer, dir)
+		got, err := pgcluster.FindNewer()
+		if !errors.Is(err, pgcluster.ErrNotFound) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), pgcluster.EnvBinDirNewer) {
+			t.Errorf("FindNewer in %q = %v, %v", dir, got, err)
+		}
+	}
+	// Found in PATH, without being named.
+	t.Setenv(pgcluster.EnvBinDirNewer, "")
+	t.Setenv("PATH", newer+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if got, err := pgcluster.FindNewer(); err != nil || got.BinDir != newer {
+		t.Errorf("FindNewer = %v, %v, want it in %s", got, err, newer)
+	}
+}
+
 func containsDir(all []pgcluster.Install, dir string) bool {
 	for _, inst := range all {
 		if inst.BinDir == dir {

@@ -2,6 +2,8 @@ package pgcluster
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -37,5 +39,40 @@ func TestOwnProcess(t *testing.T) {
 	}
 	if !found {
 		t.Errorf("this process %d is not among its parent's children %v", os.Getpid(), children)
+	}
+}
+
+// A program is recognised also when its loader was told to run it.
+func TestRuns(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	real, err := filepath.EvalSymlinks(sleep) // one program can be many
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(args ...string) int {
+		t.Helper()
+		cmd := exec.Command(args[0], args[1:]...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait() // killed is how it ends
+		})
+		return cmd.Process.Pid
+	}
+	pids := []int{start(sleep, "60")}
+	if loaders, _ := filepath.Glob("/lib*/ld-linux*.so.*"); len(loaders) > 0 {
+		pids = append(pids, start(loaders[0], sleep, "60"))
+	} else {
+		t.Log("not tested: there is no loader of glibc here")
+	}
+	for _, pid := range pids {
+		if !runs(pid, "postgres", filepath.Base(sleep), filepath.Base(real)) || runs(pid, "postgres") {
+			t.Errorf("process %d of %v is not recognised", pid, pids)
+		}
 	}
 }

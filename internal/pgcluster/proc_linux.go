@@ -132,10 +132,27 @@ func processesIn(folder string) ([]int, error) {
 		if err != nil || cwd != folder && !strings.HasPrefix(cwd, folder+"/") {
 			return true
 		}
-		exe, err := os.Readlink(filepath.Join(proc, "exe"))
-		name := filepath.Base(strings.TrimSuffix(exe, " (deleted)"))
-		return err != nil || !slices.Contains([]string{"postgres", "initdb", "pg_basebackup", "psql"}, name)
+		return !runs(pid, "postgres", "initdb", "pg_basebackup", "pg_rewind", "psql")
 	}), err
+}
+
+// runs tells whether a process runs one of the programs.
+func runs(pid int, programs ...string) bool {
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	exe, err := os.Readlink(filepath.Join(proc, "exe"))
+	if err != nil {
+		return false
+	}
+	name := filepath.Base(strings.TrimSuffix(exe, " (deleted)"))
+	if !strings.HasPrefix(name, "ld-") {
+		return slices.Contains(programs, name)
+	}
+	// Programs that bring their own libraries are started by their own loader,
+	// which has the program among its arguments.
+	line, err := os.ReadFile(filepath.Join(proc, "cmdline"))
+	return err == nil && slices.ContainsFunc(strings.Split(string(line), "\x00"), func(arg string) bool {
+		return slices.Contains(programs, filepath.Base(arg))
+	})
 }
 
 // treeCPU is the CPU time of a server: the process's own, that of the children it
