@@ -28,6 +28,9 @@ const (
 	fences
 )
 
+// Fences is the number of fences, with FenceNone.
+const Fences = int(fences)
+
 var fenceNames = [fences]string{"none", "deposed", "conflict", "diverged", "foreign", "unknown-line", "no-history"}
 
 // String returns the fence as a word for logs and metrics.

@@ -65,9 +65,11 @@ func text(s string) *string { return known(s, s != "") }
 type epoch struct {
 	System string `json:"system"`
 	Line   string `json:"line"`
+	// Fork is where the line began, null where that is not known.
+	Fork *string `json:"fork"`
 }
 
 // epochOf returns nil for an epoch that is not known.
 func epochOf(e tidegate.Epoch) *epoch {
-	return known(epoch{strconv.FormatUint(e.System, 10), strconv.FormatUint(e.Line, 10)}, e.Known())
+	return known(epoch{strconv.FormatUint(e.System, 10), strconv.FormatUint(e.Line, 10), known(strconv.FormatUint(e.Fork, 10), e.Fork != 0)}, e.Known())
 }

@@ -39,13 +39,15 @@ type node struct {
 	Node string  `json:"node"`
 	Zone *string `json:"zone"`
 	// Tags are what classes require or prefer; a dedicated node is read by those only.
-	Tags        []string `json:"tags"`
-	Dedicated   bool     `json:"dedicated"`
-	Role        *string  `json:"role"`
-	Usable      bool     `json:"usable"`
-	Epoch       *epoch   `json:"epoch"`
-	Incarnation *string  `json:"incarnation"`
-	Applied     *string  `json:"applied"`
+	Tags      []string `json:"tags"`
+	Dedicated bool     `json:"dedicated"`
+	Role      *string  `json:"role"`
+	Usable    bool     `json:"usable"`
+	// Fence is why the node is not used although it answers.
+	Fence       *string `json:"fence"`
+	Epoch       *epoch  `json:"epoch"`
+	Incarnation *string `json:"incarnation"`
+	Applied     *string `json:"applied"`
 	// Lag is in the engine's unit.
 	Lag         *uint64  `json:"lag_engine_units"`
 	StalenessMS *float64 `json:"staleness_ms"`
@@ -83,8 +85,10 @@ type stats struct {
 	Sessionless       uint64 `json:"sessionless_reads_total"`
 	SessionlessWrites uint64 `json:"sessionless_writes_total"`
 	HistoryChanged    uint64 `json:"history_changed_total"`
-	Shadowed          uint64 `json:"shadowed_total"`
-	ShadowReplica     uint64 `json:"shadow_replica_total"`
+	// Verdicts are what became of what sessions must see of another history.
+	Verdicts      map[string]uint64 `json:"verdicts_total"`
+	Shadowed      uint64            `json:"shadowed_total"`
+	ShadowReplica uint64            `json:"shadow_replica_total"`
 	// Retries are by cause; all causes are there.
 	Retries      map[string]uint64 `json:"retries_total"`
 	Probes       uint64            `json:"interval_probes_total"`
@@ -113,12 +117,15 @@ func clusterOf(s engine.Status) cluster {
 			Waits: s.Stats.Waits, Fallbacks: s.Stats.Fallbacks, Predicted: s.Stats.Predicted,
 			Queued: s.Stats.Queued, Shed: s.Stats.Shed, Stale: s.Stats.Stale, Suspects: s.Stats.Suspects, Unproven: s.Stats.Unproven,
 			Refused: s.Stats.Refused, Sessionless: s.Stats.Sessionless, SessionlessWrites: s.Stats.SessionlessWrites,
-			HistoryChanged: s.Stats.HistoryChanged, Shadowed: s.Stats.Shadowed, ShadowReplica: s.Stats.ShadowReplica, Retries: map[string]uint64{},
+			HistoryChanged: s.Stats.HistoryChanged, Shadowed: s.Stats.Shadowed, ShadowReplica: s.Stats.ShadowReplica, Retries: map[string]uint64{}, Verdicts: map[string]uint64{},
 			Probes: s.Stats.Probes, DemandProbes: s.Stats.DemandProbes,
 		},
 	}
 	for i := 1; i < tidegate.RetryCauses; i++ {
 		c.Stats.Retries[tidegate.RetryCause(i).String()] = s.Stats.Retries[i]
+	}
+	for v := tidegate.VerdictNone + 1; int(v) < tidegate.Verdicts; v++ {
+		c.Stats.Verdicts[v.String()] = s.Stats.Verdicts[v]
 	}
 	for i := range s.Nodes {
 		c.Nodes = append(c.Nodes, nodeOf(&s.Nodes[i]))
@@ -129,7 +136,7 @@ func clusterOf(s engine.Status) cluster {
 func nodeOf(n *engine.NodeStatus) node {
 	answered := n.ProbeAge >= 0
 	x := node{
-		Node: n.Node, Zone: text(n.Zone), Tags: append([]string{}, n.Tags...), Dedicated: n.Dedicated, Role: known(n.Role.String(), n.Role != 0), Usable: n.Usable, Epoch: epochOf(n.Epoch),
+		Node: n.Node, Zone: text(n.Zone), Tags: append([]string{}, n.Tags...), Dedicated: n.Dedicated, Role: known(n.Role.String(), n.Role != 0), Usable: n.Usable, Fence: known(n.Fence.String(), n.Fence != tidegate.FenceNone), Epoch: epochOf(n.Epoch),
 		Incarnation: known(fmt.Sprintf("%016x", uint64(n.Incarnation)), n.Incarnation != 0), Applied: known(n.Applied.String(), answered),
 		Lag: known(n.Lag, n.LagKnown), StalenessMS: known(millis(n.Staleness), n.StalenessKnown), ProbeAgeMS: known(millis(n.ProbeAge), answered),
 		ApplyDelayMS: known(millis(n.Delay), n.Delay > 0), ReadsFlying: n.Flying, Probes: n.Probes, DemandProbes: n.DemandProbes,

@@ -25,9 +25,9 @@ func TestFieldNames(t *testing.T) {
 			want string
 		}{
 			{"cluster", c, "cluster conflict epoch fallback_limit fallback_share_ratio fallbacks_high fallbacks_in_flight fallbacks_queued floor nodes primary rollout shown stats"},
-			{"node", item(t, c["nodes"], "node", "p"), "applied apply_delay_ms dedicated demand_probes_total ejected_for_ms ejection epoch error failed_for_ms incarnation interval_probes_total lag_engine_units node probe_age_ms read_ms reads_in_flight role share_ratio slow staleness_ms tags usable zone"},
-			{"stats", c["stats"].(map[string]any), "demand_probes_total fallbacks_total history_changed_total interval_probes_total predicted_total queued_total refused_total retries_total sessionless_reads_total sessionless_writes_total shadow_replica_total shadowed_total shed_total stale_total suspects_total unproven_total waits_total"},
-			{"epoch", c["epoch"].(map[string]any), "line system"},
+			{"node", item(t, c["nodes"], "node", "p"), "applied apply_delay_ms dedicated demand_probes_total ejected_for_ms ejection epoch error failed_for_ms fence incarnation interval_probes_total lag_engine_units node probe_age_ms read_ms reads_in_flight role share_ratio slow staleness_ms tags usable zone"},
+			{"stats", c["stats"].(map[string]any), "demand_probes_total fallbacks_total history_changed_total interval_probes_total predicted_total queued_total refused_total retries_total sessionless_reads_total sessionless_writes_total shadow_replica_total shadowed_total shed_total stale_total suspects_total unproven_total verdicts_total waits_total"},
+			{"epoch", c["epoch"].(map[string]any), "fork line system"},
 			{"explanation", e, "class cluster need nodes required session"},
 			{"verdict", item(t, e["nodes"], "node", "p"), "applied eligible node probe_age_ms reads_in_flight role staleness_ms why"},
 			{"class", item(t, w.get("/classes", 200)["classes"], "name", "causal"), "any_staleness bounds budget_ms declared error min_serving name need owner prefers requires wait_ms warning why"},

@@ -61,14 +61,14 @@ var breakable = []broken{
 	without(rules.CatchUpBirth, failoverPlanOf, 32),   // 27
 	without(rules.OpenCounts, planOf, 5),              // 58
 	without(rules.EpochInMark, failoverPlanOf, 8),     // 56
-	without(rules.ForkVerdict, failoverPlanOf, 40),
-	without(rules.ForkInEpoch, rivals, 40),
-	without(rules.OriginInEpoch, rivals, 40),
-	without(rules.FenceDiverged, failoverPlanOf, 40),
-	without(rules.HigherLineWins, zealous, 40),
-	without(rules.SeenVerdict, zealous, 40),
-	without(rules.VolatileLife, asyncPlanOf, 40),
-	mistake("volatile-told", fake.Mistakes{SaysDurable: true}, asyncPlanOf, 40),
+	without(rules.ForkVerdict, failoverPlanOf, 8),
+	without(rules.ForkInEpoch, rivals, 62),
+	without(rules.OriginInEpoch, rivals, 470),
+	without(rules.FenceDiverged, failoverPlanOf, 19),
+	without(rules.HigherLineWins, zealous, 182),
+	without(rules.SeenVerdict, zealous, 18),
+	without(rules.VolatileLife, asyncPlanOf, 4),
+	mistake("volatile-told", fake.Mistakes{SaysDurable: true}, asyncPlanOf, 4),
 	mistake("capture-after-commit", fake.Mistakes{CaptureBeforeCommit: true}, planOf, 6),         // 56
 	mistake("bound-covers-in-flight", fake.Mistakes{BoundIsApplied: true}, calm, 24),             // 21
 	mistake("pending-before-position", fake.Mistakes{PendingAfterPosition: true}, doubtful, 120), // 9

@@ -86,6 +86,9 @@ func (c *Core) Stats() Stats {
 		Predicted: s.Predicted.Load(), Shadowed: s.Shadowed.Load(), ShadowReplica: s.ShadowReplica.Load(),
 		Queued: s.Queued.Load(), Shed: s.Shed.Load(), Stale: s.Stale.Load(),
 	}
+	for i := range st.Verdicts {
+		st.Verdicts[i] = s.Verdicts[i].Load()
+	}
 	for i := range st.Retries {
 		st.Retries[i] = s.Retries[i].Load()
 	}
@@ -114,8 +117,12 @@ type Stats struct {
 	SessionlessWrites uint64
 	// Refused counts reads that failed with a NotFreshError.
 	Refused uint64
-	// HistoryChanged counts sessions whose requirement could not be judged.
+	// HistoryChanged counts reports that what a session must see is not a part of the
+	// history, or that nobody can say. Verdicts counts what was judged, by what had become of
+	// it: the reports by their reason, and what had survived, or was dropped as foreign, and
+	// so was not reported.
 	HistoryChanged uint64
+	Verdicts       Verdicts
 	// Predicted counts causal reads that went to the primary at once because every
 	// replica was expected to need longer than they may wait. They are Fallbacks too.
 	Predicted uint64
@@ -138,6 +145,9 @@ type Stats struct {
 	// Probes and DemandProbes count probes of all nodes, by the clock and asked for.
 	Probes, DemandProbes uint64
 }
+
+// Verdicts counts by [tidegate.Verdict].
+type Verdicts [tidegate.Verdicts]uint64
 
 // Retries counts retries by their [tidegate.RetryCause].
 type Retries [tidegate.RetryCauses]uint64

@@ -46,6 +46,7 @@ func TestStats(t *testing.T) {
 		begin(foreign, t, c, tidegate.Causal)
 		want.Waits++ // for a look that is younger than the mark
 		want.HistoryChanged, want.Unproven, want.Fallbacks = want.HistoryChanged+1, want.Unproven+1, want.Fallbacks+1
+		want.Verdicts[tidegate.VerdictUnknown]++
 		same("a read of another history")
 		p.set(func(s *stub) { s.answer.Role, s.answer.Ceiling = tidegate.RoleReplica, tidegate.Position{} })
 		time.Sleep(time.Second)

@@ -29,7 +29,8 @@ type cluster struct {
 	queueSeconds        [roles]prometheus.Observer
 	retries             [tidegate.RetryCauses]prometheus.Counter
 
-	sessionless, refused, shed, stale, historyChanged prometheus.Counter
+	sessionless, refused, shed, stale prometheus.Counter
+	historyChanged                    [tidegate.Verdicts]prometheus.Counter
 
 	// gone are the nodes that were removed last, guarded by the collector's mu: a
 	// read or a probe that was under way then must not bring their series back.
@@ -67,6 +68,17 @@ func causeOf(c tidegate.RetryCause) tidegate.RetryCause {
 		return tidegate.RetryConnection
 	}
 	return c
+}
+
+// told are the verdicts that sessions are told.
+var told = []tidegate.Verdict{tidegate.VerdictLost, tidegate.VerdictUnknown, tidegate.VerdictForeign, tidegate.VerdictAhead}
+
+// verdictOf returns the verdict as an index. One that none is told counts as unknown.
+func verdictOf(v tidegate.Verdict) tidegate.Verdict {
+	if slices.Contains(told, v) {
+		return v
+	}
+	return tidegate.VerdictUnknown
 }
 
 // maxReasons is more reasons than there are; others are not cached.
@@ -150,7 +162,10 @@ func (c *Collector) newCluster(name string) *cluster {
 	of := valid(name)
 	k := &cluster{
 		name: name, callSites: map[string]bool{}, sessionless: c.m.sessionless.WithLabelValues(of), refused: c.m.refused.WithLabelValues(of),
-		historyChanged: c.m.historyChanged.WithLabelValues(of), shed: c.m.shed.WithLabelValues(of), stale: c.m.stale.WithLabelValues(of),
+		shed: c.m.shed.WithLabelValues(of), stale: c.m.stale.WithLabelValues(of),
+	}
+	for _, v := range told {
+		k.historyChanged[v] = c.m.historyChanged.WithLabelValues(of, v.String())
 	}
 	k.classes.Store(&map[string]*class{})
 	k.nodes.Store(&map[string]prometheus.Counter{})

@@ -86,7 +86,10 @@ func TestDecisions(t *testing.T) {
 		read_waits_total{cluster="main",role="none"} 1
 		read_waits_total{cluster="main",role="primary"} 1
 		read_waits_total{cluster="main",role="replica"} 1
-		reads_history_changed_total{cluster="main"} 1
+		reads_history_changed_total{cluster="main",verdict="ahead"} 0
+		reads_history_changed_total{cluster="main",verdict="foreign"} 0
+		reads_history_changed_total{cluster="main",verdict="lost"} 0
+		reads_history_changed_total{cluster="main",verdict="unknown"} 1
 		reads_refused_total{cluster="main"} 1
 		reads_sessionless_total{cluster="main"} 1
 		reads_shed_total{cluster="main"} 2

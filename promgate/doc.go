@@ -29,7 +29,7 @@
 //	tidegate_reads_shed_total{cluster}                    failed, because the primary had no room for them, or their class goes without it while many want it
 //	tidegate_reads_stale_total{cluster}                   answered beyond their budget, as their class allows
 //	tidegate_read_queue_seconds{cluster,role}             how long reads queued for room on the primary
-//	tidegate_reads_history_changed_total{cluster}         whose session's history could not be judged
+//	tidegate_reads_history_changed_total{cluster, verdict} whose session was told that what it must see is "lost", "unknown", "foreign" or "ahead"
 //	tidegate_read_retries_total{cluster, cause}           decided again after an attempt had failed before its first row
 //	tidegate_shadow_reads_total{cluster, role, reason}    where reads would have gone under RolloutShadow
 //
@@ -76,6 +76,7 @@
 //	tidegate_changes_total{cluster, kind}                 role changes, restarts, failovers, nodes added, removed, left out, slow; see tidegate.ChangeKind
 //	tidegate_node_up{cluster, node}                       1 when the newest probe was answered
 //	tidegate_node_usable{cluster, node}                   1 when this replica answers and is of the cluster's history
+//	tidegate_node_fenced{cluster, node, reason}           1 for why this node is not used although it answers; see tidegate.Fence
 //	tidegate_node_role{cluster, node, role}               1 for the role that the node has
 //	tidegate_node_probe_age_seconds{cluster, node}        since the newest answered probe was sent; absent before
 //	tidegate_node_apply_delay_seconds{cluster, node}      estimated; waits are planned by it

@@ -51,7 +51,7 @@ func (c *Collector) decided(_ context.Context, d tidegate.Decision) {
 	case tidegate.ReasonNoSession:
 		k.sessionless.Inc()
 	case tidegate.ReasonHistoryChanged:
-		k.historyChanged.Inc()
+		k.historyChanged[verdictOf(d.Verdict)].Inc()
 	case tidegate.ReasonShadow:
 		to := tidegate.RoleUnknown
 		if d.ShadowNode != "" {

@@ -26,7 +26,7 @@ func newMetrics() metrics {
 		refused:        counter("reads_refused_total", "Reads that failed because no node could be proven to have what they need.", "cluster"),
 		shed:           counter("reads_shed_total", "Reads that failed because no replica qualified and the primary had no room for them.", "cluster"),
 		stale:          counter("reads_stale_total", "Relaxed reads that were answered beyond their budget, as their class allows.", "cluster"),
-		historyChanged: counter("reads_history_changed_total", "Reads of sessions whose history could not be judged any more.", "cluster"),
+		historyChanged: counter("reads_history_changed_total", "Reads whose session was told that what it must see is not in the history any more, or that nobody can say.", "cluster", "verdict"),
 		retries:        counter("read_retries_total", "Decisions that were made again after an attempt of the read had failed, by why it had.", "cluster", "cause"),
 		shadow:         counter("shadow_reads_total", "Where reads would have gone without a wait while the rollout is shadow.", "cluster", "role", "reason"),
 		probes:         counter("probes_total", "Probes by their result.", "cluster", "node", "result"),

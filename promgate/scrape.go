@@ -9,7 +9,7 @@ import (
 
 // scraped are what is found out at each scrape, most of it from the status of a database.
 type scraped struct {
-	up, usable, role, probeAge, applyDelay, flying, demandProbes, ejected, slow *prometheus.Desc
+	up, usable, role, probeAge, applyDelay, flying, demandProbes, ejected, fenced, slow *prometheus.Desc
 	fallbackLimit, fallbacksNow, fallbacksQueued, fallbackShare                 *prometheus.Desc
 	primary, conflict, share, shadow, writesWithoutSession                      *prometheus.Desc
 
@@ -28,6 +28,7 @@ func newScraped() scraped {
 		demandProbes: desc("node_demand_probes_total", "Probes that reads and writes asked for.", "cluster", "node"),
 
 		ejected: desc("node_ejected", "1 for the reason that reads leave this replica out, 0 for the others.", "cluster", "node", "reason"),
+		fenced:  desc("node_fenced", "1 for why this node is not used although it answers, 0 for the other reasons.", "cluster", "node", "reason"),
 		slow:    desc("node_slow", "Whether reads go around this replica because it answers late.", "cluster", "node"),
 
 		fallbackLimit:   desc("fallback_limit", "How many reads may be on the primary for want of a replica now; below 1 the part of the time in which one may.", "cluster"),
@@ -52,7 +53,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 func (s *scraped) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		s.up, s.usable, s.role, s.probeAge, s.applyDelay, s.flying, s.demandProbes, s.ejected, s.slow,
+		s.up, s.usable, s.role, s.probeAge, s.applyDelay, s.flying, s.demandProbes, s.ejected, s.fenced, s.slow,
 		s.fallbackLimit, s.fallbacksNow, s.fallbacksQueued, s.fallbackShare,
 		s.primary, s.conflict, s.share, s.shadow, s.writesWithoutSession, s.budget, s.stalenessMax,
 	}
@@ -95,6 +96,9 @@ func (s *scraped) collect(ch chan<- prometheus.Metric, st engine.Status) {
 		gauge(s.flying, float64(n.Flying), cluster, node)
 		for _, e := range ejections {
 			gauge(s.ejected, number(n.Ejection == e), cluster, node, e.String())
+		}
+		for f := tidegate.FenceNone + 1; int(f) < tidegate.Fences; f++ {
+			gauge(s.fenced, number(n.Fence == f), cluster, node, f.String())
 		}
 		gauge(s.slow, number(n.Slow), cluster, node)
 		ch <- prometheus.MustNewConstMetric(s.demandProbes, prometheus.CounterValue, float64(n.DemandProbes), cluster, node)
