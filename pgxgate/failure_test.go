@@ -212,7 +212,7 @@ func TestRestartedReplicaWhileIdle(t *testing.T) {
 // are served on.
 func TestPrimaryDown(t *testing.T) {
 	c := ownCluster(t, pgcluster.Config{Replicas: 2})
-	db := open(t, c)
+	db := open(t, c, func(cfg *pgxgate.Config) { cfg.PrimaryWait = -1 })
 	ctx, _ := inSession(t)
 	must[any](t)(db.Write().Exec(ctx, update, 1, 42))
 	for _, r := range c.Replicas() {
