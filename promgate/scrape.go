@@ -10,8 +10,8 @@ import (
 // scraped are what is found out at each scrape, most of it from the status of a database.
 type scraped struct {
 	up, usable, role, probeAge, applyDelay, flying, demandProbes, ejected, fenced, slow *prometheus.Desc
-	fallbackLimit, fallbacksNow, fallbacksQueued, fallbackShare                 *prometheus.Desc
-	primary, conflict, share, shadow, writesWithoutSession                      *prometheus.Desc
+	fallbackLimit, fallbacksNow, fallbacksQueued, fallbackShare                         *prometheus.Desc
+	primary, conflict, share, shadow, writesWithoutSession                              *prometheus.Desc
 
 	// These are of what the hook was told.
 	budget, stalenessMax *prometheus.Desc

@@ -10,7 +10,6 @@ import (
 type lineages struct {
 	t    *Table
 	h    histories
-	past samples
 	sent int64
 }
 

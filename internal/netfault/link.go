@@ -151,8 +151,8 @@ func (l *link) halt() {
 	l.deadline(time.Unix(1, 0)) // ends a write that waits for its reader
 	l.mu.Unlock()
 	for i := range l.moving {
-		l.moving[i].Lock() //nolint:staticcheck // whoever held it has handed its bytes on, that is all
-		l.moving[i].Unlock()
+		l.moving[i].Lock()
+		l.moving[i].Unlock() //nolint:staticcheck // whoever held it has handed its bytes on, that is all
 	}
 }
 
