@@ -46,6 +46,7 @@ help: ## list the targets and the variables they take
 	@echo '  CHROMIUM=                  test: without requiring a browser'
 	@echo '  SIMREADS=100000            test: how many reads the simulation makes without it'
 	@echo '  LABFLAGS="--json"          lab: flags for tidegate lab (see: bin/tidegate lab --help)'
+	@echo '  ROBUSTFLAGS="-robust.seed=7" robust: which seeds, how many runs, how long each'
 	@echo '  FUZZTIME=1m FUZZ=Verify    fuzz-smoke: how long for each target, and which'
 	@echo '  BENCH=Pick BENCHTIME=1x COUNT=10 BENCHPKG=./internal/route/...   bench'
 	@echo '  TIDEGATE_PG_BIN=/folder    the PostgreSQL to use; else PATH and the usual folders'
@@ -83,6 +84,14 @@ test: need-go need-postgres need-redis $(if $(RACE),need-cc) $(if $(and $(CHROMI
 		echo 'engines that ran: none recorded'; \
 	fi; \
 	exit $$status
+
+# Ten minutes, over many seeds; each run lasts a little longer than it is told to, since
+# the last fault is mended first.
+ROBUSTFLAGS ?= -robust.runs=16 -robust.duration=30s
+
+.PHONY: robust
+robust: need-go need-postgres ## sessions on real clusters that are killed, cut off, promoted and rewound
+	@cd test && TIDEGATE_REQUIRE_PG=1 go test ./robustness -run '^TestRobust$$' -count=1 -v -timeout 24h $(ROBUSTFLAGS)
 
 .PHONY: lint
 lint: need-go $(GOLANGCI) ## lint all modules: style, mistakes and the fences between the layers

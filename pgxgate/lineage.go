@@ -33,6 +33,7 @@ type pedigree struct {
 	line    uint64
 	lineage *engine.Lineage // nil if it has not
 	next    time.Time       // when to ask again
+	refused time.Time       // until when it is not asked at all, on no connection
 	// replayed is where the server's replay ended, if it was asked as a primary of onLine.
 	replayed tidegate.Position
 	onLine   uint64
@@ -42,7 +43,7 @@ type pedigree struct {
 // caller's turn.
 func (w *watch) lineage(ctx context.Context, s *connState, line uint64) *engine.Lineage {
 	p := &w.pedigree
-	if line <= 1 || p.line == line && (p.lineage != nil || time.Now().Before(p.next)) {
+	if line <= 1 || time.Now().Before(p.refused) || p.line == line && (p.lineage != nil || time.Now().Before(p.next)) {
 		if line != p.line {
 			return nil
 		}
@@ -52,11 +53,10 @@ func (w *watch) lineage(ctx context.Context, s *connState, line uint64) *engine.
 	defer cancel()
 	l, err := w.askHistory(ctx, s, line)
 	p.line, p.lineage = line, l
+	p.next = time.Now().Add(historyPause)
 	switch sqlState(err) {
-	case "":
-		p.next = time.Now().Add(historyPause)
-	default: // no REPLICATION, no entry in pg_hba.conf, no walsender left, no such file
-		p.next = time.Now().Add(refusedPause)
+	case "42501", "28000": // no REPLICATION, no entry in pg_hba.conf
+		p.refused = time.Now().Add(refusedPause)
 	}
 	return l
 }

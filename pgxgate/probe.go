@@ -161,7 +161,7 @@ func (w *watch) connect(ctx context.Context) error {
 		_ = c.Close(ctx)
 		return err
 	}
-	w.conn, w.state, w.looked, w.pedigree = c, s, time.Time{}, pedigree{}
+	w.conn, w.state, w.looked, w.pedigree = c, s, time.Time{}, pedigree{refused: w.pedigree.refused}
 	w.least.line, w.least.asked = 0, time.Time{}
 	return nil
 }
