@@ -123,7 +123,7 @@ func pointless(st engine.Status) bool {
 // history.
 func indefinite(t tidegate.Token, st engine.Status) bool {
 	return slices.ContainsFunc(t.Marks(), func(m tidegate.Mark) bool {
-		return m.Cluster == st.Cluster && (m.CatchUp || len(m.Seen) > 0 || len(m.Pending) > 0 || m.Epoch != st.Epoch)
+		return m.Cluster == st.Cluster && (m.CatchUp || len(m.Seen) > 0 || len(m.Pending) > 0 || !m.Epoch.Same(st.Epoch))
 	})
 }
 

@@ -52,7 +52,7 @@ func lacks(token tidegate.Token, m tidegate.Mark) string {
 	for _, o := range token.Marks() {
 		switch {
 		case o.Cluster != m.Cluster:
-		case m.Epoch.Known() && o.Epoch != m.Epoch:
+		case m.Epoch.Known() && !o.Epoch.Same(m.Epoch):
 			had = append(had, "a position of another history")
 		case !o.Position.Covers(m.Position):
 			had = append(had, "position "+o.Position.String())

@@ -39,8 +39,13 @@ func (r *Router) prove(ctx context.Context, tk *Ticket, reason tidegate.Reason, 
 	for {
 		var asks ledger.Asks
 		t := r.facts.Table()
-		if t.Primary == freshness.NoNode && w.waitPrimary(ctx, t, primaryLimit) {
-			continue
+		if t.Primary == freshness.NoNode {
+			if causal && r.qualifies(tk, t) {
+				return nil
+			}
+			if w.waitPrimary(ctx, t, primaryLimit) {
+				continue
+			}
 		}
 		if t.Primary == freshness.NoNode || tk.exclude&(1<<uint(t.Primary)) != 0 {
 			if err := ctx.Err(); err != nil {
