@@ -105,7 +105,7 @@ func (c *suiteCluster) servers() []*pgcluster.Server { return c.cluster.Servers(
 
 func (c *suiteCluster) Open(ctx context.Context, o enginetest.Options) (enginetest.Gate, error) {
 	g := &suiteGate{}
-	cfg := pgxgate.Config{Cluster: "main", Wait: o.Wait, ProofWait: o.ProofWait}
+	cfg := pgxgate.Config{Cluster: "main", PrimaryWait: -1, Wait: o.Wait, ProofWait: o.ProofWait}
 	for i, s := range c.servers() {
 		p, err := pgxpool.ParseConfig(s.DSN("app", "postgres"))
 		if err != nil {

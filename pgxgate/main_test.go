@@ -88,10 +88,11 @@ func nodes(c *pgcluster.Cluster) []pgxgate.Node {
 	return all
 }
 
-// open returns a routed database over the cluster, as a role without privileges.
+// open returns a routed database over the cluster, as a role without privileges. What needs
+// a primary fails at once where there is none.
 func open(t *testing.T, c *pgcluster.Cluster, change ...func(*pgxgate.Config)) *pgxgate.DB {
 	t.Helper()
-	cfg := pgxgate.Config{Cluster: "main", Nodes: nodes(c)}
+	cfg := pgxgate.Config{Cluster: "main", Nodes: nodes(c), PrimaryWait: -1}
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -3,6 +3,7 @@ package pgxgate_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,8 +120,10 @@ func TestShutdownBeginsAgain(t *testing.T) {
 		go func() { err <- read(ctx) }()
 		end()
 		var pe *pgconn.PgError
-		if err := <-err; !errors.As(err, &pe) || pe.Code != "57P01" || len(began(seen)) != 0 {
-			t.Errorf("%s: error %v, began again for %v", name, err, began(seen))
+		// Before it is sent a busy replica may have no connection to give.
+		again := slices.DeleteFunc(began(seen), func(c tidegate.RetryCause) bool { return c == tidegate.RetryPool })
+		if err := <-err; !errors.As(err, &pe) || pe.Code != "57P01" || len(again) != 0 {
+			t.Errorf("%s: error %v, began again for %v", name, err, again)
 		}
 	}
 }

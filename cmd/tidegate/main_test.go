@@ -248,7 +248,7 @@ func TestNames(t *testing.T) {
 func TestLabJSON(t *testing.T) {
 	t.Parallel()
 	pgcluster.InstallForTest(t)
-	status, out, errOut := tidegate(t, strings.Fields("lab --json --scenario slow-standby-apply --apply-delay 300ms --strategies round-robin --duration 1s --rate 200 --seed 42")...)
+	status, out, errOut := tidegate(t, strings.Fields("lab --json --scenario slow-standby-apply --apply-delay 300ms --strategies round-robin --duration 1s --rate 200 --writes 0.4 --seed 42")...)
 	if status != exitOK || errOut != "" {
 		t.Errorf("status %d, stderr %q", status, errOut)
 	}
