@@ -17,7 +17,7 @@ ALL     := ./... ./grpcgate/... ./pgxgate/... ./promgate/... ./redisgate/... ./c
 
 PKG       ?= $(ALL)
 RACE      ?= -race
-TESTFLAGS ?= -timeout 10m
+TESTFLAGS ?= -timeout 20m
 SIMREADS  ?= 1000000
 FUZZTIME  ?= 5s
 FUZZ      ?=
@@ -62,6 +62,10 @@ lab: need-go need-postgres build ## a primary, two replicas and two ways to rout
 build: need-go ## build the command line tool as bin/tidegate
 	@go build -o bin/ ./cmd/tidegate
 
+# The modules whose tests start servers and put a load on them: one package at a time, or
+# they would take each other's time.
+SERVERS := ./pgxgate/... ./redisgate/... ./cmd/tidegate/... ./test/...
+
 # The packages that drive a browser, if they are among those to test.
 browser = $(filter ./test/... ./test/browser%,$(PKG))
 
@@ -76,8 +80,9 @@ test: need-go need-postgres need-redis $(if $(RACE),need-cc) $(if $(and $(CHROMI
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; status=0; \
 	$(if $(and $(RACE),$(filter $(ALL),$(PKG))),go test $(TESTFLAGS) -run 'Broken|RepeatsItself' ./engine || status=$$?; \
 	TIDEGATE_SIM_READS=$(SIMREADS) go test $(TESTFLAGS) -v -run '^Test(Failover|Store)?Simulation$$' ./engine || status=$$?;) \
-	TIDEGATE_REQUIRE_PG=1 TIDEGATE_REQUIRE_REDIS=1 $(if $(CHROMIUM),TIDEGATE_REQUIRE_CHROMIUM=1) TIDEGATE_ENGINES_LOG=$$log $(if $(RACE),CGO_ENABLED=1) \
-		go test $(RACE) $(TESTFLAGS) $(PKG) || status=$$?; \
+	export TIDEGATE_REQUIRE_PG=1 TIDEGATE_REQUIRE_REDIS=1 TIDEGATE_ENGINES_LOG=$$log $(if $(CHROMIUM),TIDEGATE_REQUIRE_CHROMIUM=1) $(if $(RACE),CGO_ENABLED=1); \
+	$(if $(filter-out $(SERVERS),$(PKG)),go test $(RACE) $(TESTFLAGS) $(filter-out $(SERVERS),$(PKG)) || status=$$?;) \
+	$(if $(filter $(SERVERS),$(PKG)),go test -p 1 $(RACE) $(TESTFLAGS) $(filter $(SERVERS),$(PKG)) || status=$$?;) \
 	if [ -s "$$log" ]; then \
 		echo 'engines that ran:'; sort "$$log" | uniq -c | sed 's/^ *\([0-9]*\) /  \1 x /'; \
 	else \

@@ -30,6 +30,10 @@ const look = `({
 func see(ctx context.Context, t *testing.T) view {
 	t.Helper()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[view](look))
+	for err != nil && strings.Contains(err.Error(), "of null") && ctx.Err() == nil {
+		// The page is there and has not been taken in yet.
+		v, err = chromedp.Run(ctx, chromedp.Evaluate[view](look))
+	}
 	if err != nil {
 		t.Fatal("looking at the page: ", err)
 	}

@@ -35,9 +35,10 @@ func (n *Node) Begin(key int64) *Process {
 // Flush commits: from now on replicas can receive the commit, or with Async when
 // the node flushes. The primary does not show it before [Process.End]. It returns
 // the commit's serial number, zero when the process is gone.
-func (p *Process) Flush() int {
+func (p *Process) Flush() (serial int) {
 	n := p.n
 	n.with(func() {
+		defer func() { serial = p.serial }()
 		if p.ended || p.serial != 0 {
 			return
 		}
@@ -49,7 +50,7 @@ func (p *Process) Flush() int {
 			n.flushed = len(n.log)
 		}
 	})
-	return p.serial
+	return serial
 }
 
 // End ends the process: the primary shows what was committed.
