@@ -105,12 +105,12 @@ var fences = []fence{
 		because: "only tests use the suite for stores",
 	},
 	{
-		dir: ".", code: true, except: []string{"cmd", "internal/pgcluster"},
+		dir: ".", code: true, except: []string{"cmd", "internal/pgcluster", "test/robustness"},
 		deny:    []string{own + "/internal/pgcluster"},
 		because: "only tests and the lab start database servers",
 	},
 	{
-		dir: ".", code: true, except: []string{"cmd", "internal/pgcluster", "internal/netfault"},
+		dir: ".", code: true, except: []string{"cmd", "internal/pgcluster", "internal/netfault", "test/robustness"},
 		deny:    []string{own + "/internal/netfault"},
 		because: "only tests and the lab break the network",
 	},
