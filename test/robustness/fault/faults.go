@@ -143,11 +143,27 @@ func recoveryConflict(ctx context.Context, s *Site) error {
 	return nil
 }
 
+// lead promotes a standby. One that has just recovered can end the connection that asks.
+func lead(ctx context.Context, s *pgcluster.Server) (err error) {
+	for range 5 {
+		if err = s.Promote(ctx); err == nil {
+			return nil
+		}
+		if in, asked := s.SQL(ctx, "", "select pg_is_in_recovery()"); asked == nil && in == "f" {
+			return nil // it was heard all the same
+		}
+		if paused := pause(ctx, 500*time.Millisecond); paused != nil {
+			return paused
+		}
+	}
+	return err
+}
+
 // promote makes a replica the primary and all others its standbys. An old primary that
 // still runs is stopped first.
 func (s *Site) promote(ctx context.Context, to *pgcluster.Server, rival time.Duration) error {
 	old := s.Primary
-	if err := errors.Join(to.Promote(ctx), pause(ctx, rival), old.Stop(pgcluster.Immediate)); err != nil {
+	if err := errors.Join(lead(ctx, to), pause(ctx, rival), old.Stop(pgcluster.Immediate)); err != nil {
 		return err
 	}
 	s.Primary, s.Replicas = to, s.others(to)
